@@ -28,11 +28,11 @@ Natural = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the config."""
 
 
-class Daemon(Section):
+class Daemon(Section, kw_only=True):
     name: Name | None = None  # default: the host's name
     state_dir: FilePath | None = None  # default: $STATE_DIRECTORY or ~/.local/state/redrive
     runtime_dir: FilePath | None = None  # default: $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR/redrive
@@ -42,7 +42,7 @@ class Daemon(Section):
     log_format: Literal["auto", "text", "json", "journal"] = "auto"
 
 
-class Keep(Section):
+class Keep(Section, kw_only=True):
     """How long finished things stay; `None` keeps them until a person decides."""
 
     done: Seconds | None = 7 * 86400.0
@@ -52,13 +52,13 @@ class Keep(Section):
     outputs: Seconds | None = 7 * 86400.0
 
 
-class Store(Section):
+class Store(Section, kw_only=True):
     url: str = "sqlite:///redrive.db"
     durability: Literal["full", "normal"] = "full"
     keep: Keep = field(default_factory=Keep)
 
 
-class Bus(Section):
+class Bus(Section, kw_only=True):
     events: str | None = None  # an address; default: ipc sockets in runtime_dir
     query: str | None = None
     control: str | None = None
@@ -67,13 +67,13 @@ class Bus(Section):
     operators: str | None = None  # group that may change
 
 
-class Http(Section):
+class Http(Section, kw_only=True):
     listen: str
     token_file: FilePath | None = None
     hosts: list[str] = field(default_factory=list)  # names accepted in Host besides the address
 
 
-class Console(Section):
+class Console(Section, kw_only=True):
     environment: str | None = None
     colour: str = "blue"
     protected: bool = False
@@ -81,7 +81,7 @@ class Console(Section):
     theme: str | None = None
 
 
-class Queue(Section):
+class Queue(Section, kw_only=True):
     priority: int = 0
     reserved: Annotated[int, msgspec.Meta(ge=0)] = 0
     concurrency: Natural | None = None
@@ -89,13 +89,13 @@ class Queue(Section):
     operations: list[Name] = field(default_factory=list)
 
 
-class Backoff(Section):
+class Backoff(Section, kw_only=True):
     first: Seconds = 5.0
     factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
     cap: Seconds = 600.0
 
 
-class Retry(Section):
+class Retry(Section, kw_only=True):
     """A retry policy as written; `None` inherits from `retry.default`."""
 
     max_attempts: Natural | None = None
@@ -109,14 +109,14 @@ class Retry(Section):
     retry_after_cap: Seconds | None = None
 
 
-class ManualRetry(Section):
+class ManualRetry(Section, kw_only=True):
     """`[retry.manual]`: how often a person may requeue the same job."""
 
     cooldown: Seconds = 60.0
     max: Natural = 5
 
 
-class ErrorRule(Section):
+class ErrorRule(Section, kw_only=True):
     """One `[[errors]]` entry: what it matches, and what it makes of it."""
 
     exception: str | list[str] | None = None
@@ -131,20 +131,20 @@ class ErrorRule(Section):
     guidance: str | None = None
 
 
-class Heartbeat(Section):
+class Heartbeat(Section, kw_only=True):
     source: Literal["job", "notify", "output", "process"] = field(name="from")
     every: Seconds = 30.0
     stalled_after: Seconds = 120.0
 
 
-class Breaker(Section):
+class Breaker(Section, kw_only=True):
     share: Share = 0.5
     window: Seconds = 300.0
     probe_every: Seconds = 30.0
     at_least: Natural = 10  # failures and successes seen before it may open
 
 
-class Limits(Section):
+class Limits(Section, kw_only=True):
     memory: Size | None = None
     open_files: Natural | None = None
     cpu: Seconds | None = None
@@ -154,7 +154,7 @@ class Limits(Section):
     output: Size = 64 * 1024 * 1024  # what one attempt may write to its output
 
 
-class HttpCall(Section):
+class HttpCall(Section, kw_only=True):
     url: Template
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     headers: dict[str, Template] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class HttpCall(Section):
     connect_timeout: Seconds = 10.0
 
 
-class Task(Section):
+class Task(Section, kw_only=True):
     """What to run and how it may fail; exactly one of python, command, http."""
 
     python: str | None = None  # "package.module:function"
@@ -194,7 +194,7 @@ class Task(Section):
     priority: int = 0
 
 
-class Pool(Section):
+class Pool(Section, kw_only=True):
     python: FilePath | None = None  # default: the daemon's own interpreter
     path: list[FilePath] = field(default_factory=list)
     processes: Natural = 4
@@ -203,7 +203,7 @@ class Pool(Section):
     recycle_memory: Size | None = None
 
 
-class Shows(Section):
+class Shows(Section, kw_only=True):
     """The words a run shows instead of its state."""
 
     queued: str | None = None
@@ -213,7 +213,7 @@ class Shows(Section):
     cancelled: str | None = None
 
 
-class Step(Section):
+class Step(Section, kw_only=True):
     name: Name
     task: Name
     args: dict[str, Any] | None = None  # templates inside; absent: the run's own
@@ -229,13 +229,13 @@ class Step(Section):
     shows: Shows | None = None
 
 
-class Pipeline(Section):
+class Pipeline(Section, kw_only=True):
     steps: list[Step]
     shows: Shows | None = None
     mode: str | None = None
 
 
-class Schedule(Section):
+class Schedule(Section, kw_only=True):
     """Exactly one of task, pipeline; exactly one of cron, every, at."""
 
     task: Name | None = None
@@ -252,7 +252,7 @@ class Schedule(Section):
     batch: Template | None = None
 
 
-class Hook(Section):
+class Hook(Section, kw_only=True):
     on: list[str]
     command: list[str] | None = None
     http: HttpCall | None = None
@@ -260,7 +260,7 @@ class Hook(Section):
     timeout: Seconds = 30.0
 
 
-class Config(Section):
+class Config(Section, kw_only=True):
     """The whole file, checked. `path` is where it was read from."""
 
     daemon: Daemon = field(default_factory=Daemon)
