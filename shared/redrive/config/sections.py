@@ -13,17 +13,19 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-# The `as` of a type tells the loader how people write it.
+# The `as` of a type tells the reader how people write it.
 Seconds = Annotated[float, msgspec.Meta(extra={"as": "duration"})]  # "90s", "2m", "1h30m", 5
+Span = Annotated[float, msgspec.Meta(gt=0, extra={"as": "duration"})]  # the same, never zero
+Lasting = Annotated[float | None, msgspec.Meta(extra={"as": "lasting"})]  # or "forever", false
 Size = Annotated[int, msgspec.Meta(extra={"as": "size"})]  # "512K", "1G", 4096
 Rate = Annotated[str, msgspec.Meta(extra={"as": "rate"})]  # "100/min"
 FilePath = Annotated[str, msgspec.Meta(extra={"as": "path"})]  # relative to the config file
 Name = Annotated[str, msgspec.Meta(extra={"as": "name"})]  # letters, digits, `_ - . :`
-Pattern = Annotated[
-    str, msgspec.Meta(extra={"as": "pattern"})
-]  # RE2, refused if it will not compile
+Variable = Annotated[str, msgspec.Meta(extra={"as": "variable"})]  # of the environment
+Pattern = Annotated[str, msgspec.Meta(extra={"as": "pattern"})]  # RE2
 Condition = Annotated[str, msgspec.Meta(extra={"as": "condition"})]  # Jinja2, one expression
 Template = Annotated[str, msgspec.Meta(extra={"as": "template"})]  # Jinja2, text
+Templates = Annotated[Any, msgspec.Meta(extra={"as": "templates"})]  # JSON, its texts Jinja2
 Natural = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
@@ -32,7 +34,7 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the config."""
 
 
-class Daemon(Section, kw_only=True):
+class Daemon(Section, frozen=True, kw_only=True):
     name: Name | None = None  # default: the host's name
     state_dir: FilePath | None = None  # default: $STATE_DIRECTORY or ~/.local/state/redrive
     runtime_dir: FilePath | None = None  # default: $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR/redrive
@@ -42,23 +44,23 @@ class Daemon(Section, kw_only=True):
     log_format: Literal["auto", "text", "json", "journal"] = "auto"
 
 
-class Keep(Section, kw_only=True):
+class Keep(Section, frozen=True, kw_only=True):
     """How long finished things stay; `None` keeps them until a person decides."""
 
-    done: Seconds | None = 7 * 86400.0
-    cancelled: Seconds | None = 30 * 86400.0
-    dead: Seconds | None = None
-    events: Seconds | None = 30 * 86400.0
-    outputs: Seconds | None = 7 * 86400.0
+    done: Lasting = 7 * 86400.0
+    cancelled: Lasting = 30 * 86400.0
+    dead: Lasting = None
+    events: Lasting = 30 * 86400.0
+    outputs: Lasting = 7 * 86400.0
 
 
-class Store(Section, kw_only=True):
+class Store(Section, frozen=True, kw_only=True):
     url: str = "sqlite:///redrive.db"
     durability: Literal["full", "normal"] = "full"
     keep: Keep = field(default_factory=Keep)
 
 
-class Bus(Section, kw_only=True):
+class Bus(Section, frozen=True, kw_only=True):
     events: str | None = None  # an address; default: ipc sockets in runtime_dir
     query: str | None = None
     control: str | None = None
@@ -67,13 +69,13 @@ class Bus(Section, kw_only=True):
     operators: str | None = None  # group that may change
 
 
-class Http(Section, kw_only=True):
+class Http(Section, frozen=True, kw_only=True):
     listen: str
     token_file: FilePath | None = None
-    hosts: list[str] = field(default_factory=list)  # names accepted in Host besides the address
+    hosts: list[str] = []  # names accepted in Host besides the address
 
 
-class Console(Section, kw_only=True):
+class Console(Section, frozen=True, kw_only=True):
     environment: str | None = None
     colour: str = "blue"
     protected: bool = False
@@ -81,21 +83,21 @@ class Console(Section, kw_only=True):
     theme: str | None = None
 
 
-class Queue(Section, kw_only=True):
+class Queue(Section, frozen=True, kw_only=True):
     priority: int = 0
     reserved: Annotated[int, msgspec.Meta(ge=0)] = 0
     concurrency: Natural | None = None
     rate: Rate | None = None
-    operations: list[Name] = field(default_factory=list)
+    operations: list[Name] = []
 
 
-class Backoff(Section, kw_only=True):
+class Backoff(Section, frozen=True, kw_only=True):
     first: Seconds = 5.0
     factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
     cap: Seconds = 600.0
 
 
-class Retry(Section, kw_only=True):
+class Retry(Section, frozen=True, kw_only=True):
     """A retry policy as written; `None` inherits from `retry.default`."""
 
     max_attempts: Natural | None = None
@@ -105,18 +107,18 @@ class Retry(Section, kw_only=True):
     retry_when: Condition | None = None
     stop_when: Condition | None = None
     unknown: Literal["retry", "once", "dead"] | None = None
-    retry_for: Seconds | None = None
+    retry_for: Span | None = None
     retry_after_cap: Seconds | None = None
 
 
-class ManualRetry(Section, kw_only=True):
+class ManualRetry(Section, frozen=True, kw_only=True):
     """`[retry.manual]`: how often a person may requeue the same job."""
 
     cooldown: Seconds = 60.0
     max: Natural = 5
 
 
-class ErrorRule(Section, kw_only=True):
+class ErrorRule(Section, frozen=True, kw_only=True):
     """One `[[errors]]` entry: what it matches, and what it makes of it."""
 
     exception: str | list[str] | None = None
@@ -131,45 +133,45 @@ class ErrorRule(Section, kw_only=True):
     guidance: str | None = None
 
 
-class Heartbeat(Section, kw_only=True):
+class Heartbeat(Section, frozen=True, kw_only=True):
     source: Literal["job", "notify", "output", "process"] = field(name="from")
-    every: Seconds = 30.0
-    stalled_after: Seconds = 120.0
+    every: Span = 30.0
+    stalled_after: Span = 120.0
 
 
-class Breaker(Section, kw_only=True):
+class Breaker(Section, frozen=True, kw_only=True):
     share: Share = 0.5
-    window: Seconds = 300.0
-    probe_every: Seconds = 30.0
+    window: Span = 300.0
+    probe_every: Span = 30.0
     at_least: Natural = 10  # failures and successes seen before it may open
 
 
-class Limits(Section, kw_only=True):
+class Limits(Section, frozen=True, kw_only=True):
     memory: Size | None = None
     open_files: Natural | None = None
-    cpu: Seconds | None = None
+    cpu: Span | None = None
     processes: Natural | None = None
     file_size: Size | None = None
     nice: Annotated[int, msgspec.Meta(ge=-20, le=19)] | None = None
     output: Size = 64 * 1024 * 1024  # what one attempt may write to its output
 
 
-class HttpCall(Section, kw_only=True):
+class HttpCall(Section, frozen=True, kw_only=True):
     url: Template
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    headers: dict[str, Template] = field(default_factory=dict)
-    params: dict[str, Template] = field(default_factory=dict)
-    json: Any = None  # templates inside its strings
+    headers: dict[str, Template] = {}
+    params: dict[str, Template] = {}
+    json: Templates = None
     body: Template | None = None
-    expect: list[int] = field(default_factory=list)  # empty: any 2xx
+    expect: list[int] = []  # empty: any 2xx
     redirects: Annotated[int, msgspec.Meta(ge=0, le=20)] = 5
     max_response: Size = 1024 * 1024
     allow_private_redirects: bool = False
     allow_link_local: bool = False
-    connect_timeout: Seconds = 10.0
+    connect_timeout: Span = 10.0
 
 
-class Task(Section, kw_only=True):
+class Task(Section, frozen=True, kw_only=True):
     """What to run and how it may fail; exactly one of python, command, http."""
 
     python: str | None = None  # "package.module:function"
@@ -179,7 +181,7 @@ class Task(Section, kw_only=True):
     queue: Name = "default"
     retry: bool | Natural | Name | Retry | None = None
     heartbeat: Heartbeat | None = None
-    timeout: Seconds | None = None
+    timeout: Span | None = None
     grace: Seconds = 10.0
     on_lost: Literal["retry", "fail", "hold"] = "retry"
     max_lost: Natural = 3
@@ -188,22 +190,22 @@ class Task(Section, kw_only=True):
     rate: Rate | None = None
     breaker: Breaker | None = None
     cwd: FilePath | None = None  # default: the config's folder
-    env: dict[str, str] = field(default_factory=dict)
+    env: dict[Variable, str] = {}
     limits: Limits = field(default_factory=Limits)
     operation: Name | None = None  # given to jobs that name none
     priority: int = 0
 
 
-class Pool(Section, kw_only=True):
+class Pool(Section, frozen=True, kw_only=True):
     python: FilePath | None = None  # default: the daemon's own interpreter
-    path: list[FilePath] = field(default_factory=list)
+    path: list[FilePath] = []
     processes: Natural = 4
-    preload: list[str] = field(default_factory=list)
+    preload: list[str] = []
     recycle_after: Natural | None = None  # jobs
     recycle_memory: Size | None = None
 
 
-class Shows(Section, kw_only=True):
+class Shows(Section, frozen=True, kw_only=True):
     """The words a run shows instead of its state."""
 
     queued: str | None = None
@@ -213,10 +215,10 @@ class Shows(Section, kw_only=True):
     cancelled: str | None = None
 
 
-class Step(Section, kw_only=True):
+class Step(Section, frozen=True, kw_only=True):
     name: Name
     task: Name
-    args: dict[str, Any] | None = None  # templates inside; absent: the run's own
+    args: dict[str, Templates] | None = None  # absent: the run's own
     needs: list[Name] | None = None  # absent: the step before
     when: Condition | None = None
     delay: Seconds = 0.0
@@ -229,20 +231,20 @@ class Step(Section, kw_only=True):
     shows: Shows | None = None
 
 
-class Pipeline(Section, kw_only=True):
+class Pipeline(Section, frozen=True, kw_only=True):
     steps: list[Step]
     shows: Shows | None = None
     mode: str | None = None
 
 
-class Schedule(Section, kw_only=True):
+class Schedule(Section, frozen=True, kw_only=True):
     """Exactly one of task, pipeline; exactly one of cron, every, at."""
 
     task: Name | None = None
     pipeline: Name | None = None
-    args: dict[str, Any] = field(default_factory=dict)
+    args: dict[str, Any] = {}
     cron: str | None = None
-    every: Seconds | None = None
+    every: Span | None = None
     at: datetime | None = None
     timezone: str = "UTC"
     missed: Literal["skip", "once", "all"] = "once"
@@ -252,30 +254,40 @@ class Schedule(Section, kw_only=True):
     batch: Template | None = None
 
 
-class Hook(Section, kw_only=True):
+class Hook(Section, frozen=True, kw_only=True):
     on: list[str]
     command: list[str] | None = None
     http: HttpCall | None = None
     every: Seconds = 300.0
-    timeout: Seconds = 30.0
+    timeout: Span = 30.0
 
 
-class Config(Section, kw_only=True):
-    """The whole file, checked. `path` is where it was read from."""
+class ClientTables(Section, frozen=True, kw_only=True):
+    """What the clients read, so that a mistake elsewhere never keeps them from the daemon."""
 
     daemon: Daemon = field(default_factory=Daemon)
-    store: Store = field(default_factory=Store)
     bus: Bus = field(default_factory=Bus)
-    http: Http | None = None
     console: Console = field(default_factory=Console)
-    queues: dict[str, Queue] = field(default_factory=dict)
-    retry: dict[str, Retry] = field(default_factory=dict)  # `manual` stands apart, below
+
+
+class Tables(ClientTables, frozen=True, kw_only=True):
+    """The tables of the file."""
+
+    store: Store = field(default_factory=Store)
+    http: Http | None = None
+    queues: dict[Name, Queue] = field(default_factory=lambda: {"default": Queue()})
+    retry: dict[Name, Retry] = {}  # `manual` stands apart, in Config
+    errors: list[ErrorRule] = []
+    tasks: dict[Name, Task] = {}
+    pools: dict[Name, Pool] = field(default_factory=lambda: {"default": Pool()})
+    pipelines: dict[Name, Pipeline] = {}
+    schedules: dict[Name, Schedule] = {}
+    hooks: list[Hook] = []
+
+
+class Config(Tables, frozen=True, kw_only=True):
+    """The whole file, checked. `path` is where it was read from."""
+
     manual_retry: ManualRetry = field(default_factory=ManualRetry)
-    errors: list[ErrorRule] = field(default_factory=list)
-    tasks: dict[str, Task] = field(default_factory=dict)
-    pools: dict[str, Pool] = field(default_factory=dict)
-    pipelines: dict[str, Pipeline] = field(default_factory=dict)
-    schedules: dict[str, Schedule] = field(default_factory=dict)
-    hooks: list[Hook] = field(default_factory=list)
     folder: str = "."  # where the file lies; commands run there by default
     path: str | None = None

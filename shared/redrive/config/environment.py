@@ -1,0 +1,86 @@
+"""`${NAME}` and `${NAME:-default}` in the strings of a config, and keeping them secret.
+
+What comes from the environment is taken for a secret: it is shown nowhere again. `$$` is a
+plain `$`; a `$` before anything but `{` and `$` stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+from redrive.config.lines import Key
+from redrive.config.problems import Problems
+from redrive.config.values import Toml
+
+REDACTED = "[redacted]"
+
+_REFERENCE = re.compile(r"\$(?:\$|\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?)")
+_PASSWORD = re.compile(r"(://[^/?#@:\s]*:)([^/?#\s]+)(?=@)")
+_SHORTEST_SECRET = 4  # hiding shorter ones would riddle every other text
+
+
+class Environment:
+    """Fills in the variables of a tree of values, and remembers which were filled in."""
+
+    def __init__(self, environ: Mapping[str, str], problems: Problems) -> None:
+        self.masked: dict[Key, str] = {}  # how the strings that held variables may be shown
+        self.secrets: set[str] = set()
+        self._environ = environ
+        self._problems = problems
+
+    def fill_in(self, value: Toml, key: Key = ()) -> Toml:
+        match value:
+            case str() if "$" in value:
+                return self._text(value, key)
+            case dict():
+                return {name: self.fill_in(item, (*key, name)) for name, item in value.items()}
+            case list():
+                return [self.fill_in(item, (*key, index)) for index, item in enumerate(value)]
+            case _:
+                return value
+
+    def _text(self, text: str, key: Key) -> str:
+        def mask(found: re.Match[str]) -> str:
+            return "$" if found[0] == "$$" else REDACTED
+
+        try:
+            full = _REFERENCE.sub(self._meaning, text)
+        except ValueError as wrong:
+            self._problems.add(key, str(wrong))
+            return text
+        if text.replace("$$", "").count("${"):
+            self.masked[key] = _REFERENCE.sub(mask, text)
+        return full
+
+    def _meaning(self, found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        name, default = found.groups()
+        if name is None:
+            raise ValueError('got a "${" that names no variable, expected "$${" if it is meant so')
+        value: str | None = self._environ.get(name)
+        if not value and default is not None:  # as in a shell, also for one that is set but empty
+            value = default
+        if value is None:
+            raise ValueError(
+                f"the variable {name} is not set, expected a value or ${{{name}:-default}}"
+            )
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"the variable {name} is not UTF-8")
+        self.secrets.add(value)
+        return value
+
+
+def passwords(url: str) -> set[str]:
+    """The password inside a URL, as written and as meant."""
+    return {form for found in _PASSWORD.finditer(url) for form in (found[2], unquote(found[2]))}
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """`text` without the secrets, and without the password of any URL in it."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, REDACTED)
+    return _PASSWORD.sub(rf"\1{REDACTED}", text)
