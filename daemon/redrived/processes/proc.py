@@ -1,0 +1,95 @@
+"""What /proc says about processes: plain facts, read once, no decisions.
+
+A process may vanish between two reads, so every answer may be "nothing" (`None`, empty);
+what that means is for the caller to say.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Stat(NamedTuple):
+    """The fields of /proc/PID/stat that we use; times are in clock ticks."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    cpu: int
+    threads: int
+    started: int  # since boot; with the pid and the boot id it names a process for ever
+    rss: int  # pages
+
+    @property
+    def is_dead(self) -> bool:
+        """Only its status is left. A leader whose other threads still run looks like a zombie."""
+        return self.state in "ZX" and self.threads <= 1
+
+
+def stat(pid: int) -> Stat | None:
+    text = _read(f"/proc/{pid}/stat")
+    if not text:
+        return None
+    # The name in parentheses may hold spaces and parentheses of its own.
+    field = text[text.rindex(b")") + 2 :].split()
+    return Stat(
+        pid=pid,
+        state=field[0].decode(),
+        parent=int(field[1]),
+        group=int(field[2]),
+        session=int(field[3]),
+        cpu=int(field[11]) + int(field[12]),
+        threads=int(field[17]),
+        started=int(field[19]),
+        rss=int(field[21]),
+    )
+
+
+def everybody() -> dict[int, Stat]:
+    """All processes there are; some 10 µs each, so not for every second."""
+    pids = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return {pid: facts for pid in pids if (facts := stat(pid)) is not None}
+
+
+def children(pid: int) -> list[int]:
+    """The direct children; costs as much as there are threads, whatever else runs here."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found.extend(map(int, _read(f"/proc/{pid}/task/{thread}/children").split()))
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def environment(pid: int) -> frozenset[bytes]:
+    """The `NAME=value` entries a process was started with; none when we may not look."""
+    return frozenset(_read(f"/proc/{pid}/environ").split(b"\0"))
+
+
+def ancestors(pid: int) -> set[int]:
+    """The process itself and everybody above it."""
+    line: set[int] = set()
+    while pid > 0 and (facts := stat(pid)) is not None:
+        line.add(pid)
+        pid = facts.parent
+    return line
+
+
+def _read(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+    try:
+        whole = b""
+        while part := os.read(file, 65536):
+            whole += part
+        return whole
+    except (ProcessLookupError, PermissionError):
+        return b""
+    finally:
+        os.close(file)
