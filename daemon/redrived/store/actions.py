@@ -1,0 +1,300 @@
+"""What operators do to jobs: one table of verbs, set-based, an answer for every job.
+
+A verb changes the rows that are in a state it fits and says of every other one why not. What
+is running cannot be changed here: the wish is written down (`ending`), so that it survives the
+daemon, and the engine ends the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.config.sections import ManualRetry
+from redrive.errors import NotFound, RedriveError, WrongState
+from redrive.lifecycle import JobState, Move, allowed
+from redrive.manual import refusal
+from redrived.store.settle import free_keys
+from redrived.store.tables import DUE, HELD, KEY, READY
+from redrived.store.unit import Unit
+
+
+class Act(Struct, frozen=True, kw_only=True):
+    """A verb, the jobs it is for, and who wants it."""
+
+    verb: str
+    jobs: Sequence[int]
+    by: str
+    force: bool = False
+    manual: ManualRetry = ManualRetry()
+    expected: str | None = None  # only jobs still in this state
+    data: dict[str, Any] = {}  # for the events, beside who asked
+
+
+class Acted(Struct, frozen=True, kw_only=True):
+    """What became of one job. `running`: its attempt has to be ended first, by lease."""
+
+    id: int
+    state: str | None = None
+    running: int | None = None
+    refused: RedriveError | None = None
+
+
+class Row(Struct, frozen=True):
+    id: int
+    queue: str
+    task: str
+    state: JobState
+    waits: str | None
+    lease: int
+    attempts: int
+    life: int
+    run_id: int | None
+    limit_key: str | None
+    available_at: int
+    reason: str | None
+    manual_retries: int
+    manual_at: int | None
+
+
+_ROW = (
+    "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
+    " available_at, reason, manual_retries, manual_at"
+)
+
+
+def act(unit: Unit, acts: Sequence[Act]) -> list[list[Acted]]:
+    return [_act(unit, wish) for wish in acts]
+
+
+def _act(unit: Unit, wish: Act) -> list[Acted]:
+    rows = _read(unit, wish.jobs)
+    answers: dict[int, Acted] = {}
+    chosen: list[Row] = []
+    for id in wish.jobs:
+        row = rows.get(id)
+        refused = _refusal(unit, wish, id, row)
+        if row is None or refused is not None:
+            state = row.state if row else None
+            answers[id] = Acted(id=id, state=state, refused=refused)
+        else:
+            chosen.append(row)
+    if chosen:
+        answers.update((answer.id, answer) for answer in VERBS[wish.verb].run(unit, wish, chosen))
+    return [answers[id] for id in wish.jobs]
+
+
+def _read(unit: Unit, ids: Sequence[int]) -> dict[int, Row]:
+    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
+    names = ", ".join(f"jobs.{name.strip()}" for name in _ROW.split(","))
+    found = unit.over(
+        [(id,) for id in sorted(set(ids))],
+        f"SELECT {names} FROM {unit.database.rows('job bigint')}"
+        f" JOIN jobs ON jobs.id = r.job{lock}",
+    )
+    return {row[0]: Row(row[0], row[1], row[2], JobState(row[3]), *row[4:]) for row in found}
+
+
+def _refusal(unit: Unit, wish: Act, id: int, row: Row | None) -> RedriveError | None:
+    if row is None:
+        return NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
+    verb = VERBS[wish.verb]
+    if wish.expected is not None and row.state != wish.expected:
+        return WrongState(f"job {id} is {row.state} by now", hint="it was left alone")
+    if row.state == JobState.LEASED and verb.ends_running:
+        return None
+    if not allowed(verb.move, row.state):
+        return WrongState(
+            f"job {id} is {row.state}; {wish.verb} is for jobs that are {verb.fits}",
+            hint=f"`redrive show {id}` says what can be done",
+        )
+    if verb.move is Move.RELEASE and row.waits != HELD:
+        return WrongState(
+            f"job {id} is not held", hint=f"`redrive why {id}` says what it waits for"
+        )
+    if verb.move is Move.HOLD and row.waits == HELD:
+        return WrongState(f"job {id} is held already", hint=f"`redrive release {id}` lets it go")
+    if verb.move is Move.REQUEUE:
+        return refusal(
+            reason=row.reason,
+            manual_retries=row.manual_retries,
+            last_manual_at=row.manual_at,
+            now=unit.now,
+            rules=wish.manual,
+            force=wish.force,
+        )
+    return None
+
+
+# ---- the verbs ---------------------------------------------------------------------------
+
+
+def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    unit.over(
+        [(row.id,) for row in rows],
+        "UPDATE jobs SET state = 'queued', waits = 'ready', reason = NULL, attempts = 0,"
+        " lost = 0, life = life + 1, life_started_at = :now, available_at = :now,"
+        " finished_at = NULL, manual_retries = manual_retries + 1, manual_at = :now"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+        now=unit.now,
+    )
+    for row in rows:
+        data = {"was": row.state, "life": row.life + 1, "manual_retries": row.manual_retries + 1}
+        if wish.force:
+            data["forced"] = True
+        _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, data)
+        unit.moved(row.queue, row.task, row.state, JobState.QUEUED)
+    return [Acted(id=row.id, state=JobState.QUEUED) for row in rows]
+
+
+def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    running = [row for row in rows if row.state is JobState.LEASED]
+    waiting = [row for row in rows if row.state is not JobState.LEASED]
+    kind = VERBS[wish.verb].event
+    unit.over(
+        [(row.id,) for row in waiting],
+        "UPDATE jobs SET state = 'cancelled', waits = NULL, finished_at = :now"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+        now=unit.now,
+    )
+    for row in waiting:
+        _say(unit, wish, row, kind, JobState.CANCELLED, row.attempts, {"was": row.state})
+        unit.moved(row.queue, row.task, row.state, JobState.CANCELLED)
+    _leave_lanes(unit, waiting)
+    return [
+        *(Acted(id=row.id, state=JobState.CANCELLED) for row in waiting),
+        *_wish_end(unit, wish, running),
+    ]
+
+
+def _wish_end(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    # A stop wins over a restart that is under way, and over a stop with more patience.
+    unit.over(
+        [(row.id,) for row in rows],
+        "UPDATE jobs SET ending = CASE WHEN ending IN ('kill', 'cancel') AND :verb = 'restart'"
+        " THEN ending WHEN ending = 'kill' THEN ending ELSE :verb END"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+        verb=wish.verb,
+    )
+    return [Acted(id=row.id, state=row.state, running=row.lease) for row in rows]
+
+
+def _run_now(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    unit.over(
+        [(row.id,) for row in rows],
+        "UPDATE jobs SET waits = 'ready', available_at = :now"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+        now=unit.now,
+    )
+    for row in rows:
+        _say(unit, wish, row, "job_run_now", row.state, row.attempts, {"was_due": row.available_at})
+    return [Acted(id=row.id, state=row.state) for row in rows]
+
+
+def _hold(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    unit.over(
+        [(row.id,) for row in rows],
+        "UPDATE jobs SET waits = 'held'"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+    )
+    for row in rows:
+        _say(unit, wish, row, "job_held", row.state, row.attempts, {})
+    _leave_lanes(unit, rows)
+    return [Acted(id=row.id, state=row.state) for row in rows]
+
+
+def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    unit.over(
+        [(row.id, DUE if row.available_at > unit.now else READY) for row in rows],
+        "UPDATE jobs SET waits = r.waits"
+        f" FROM {unit.database.rows('job bigint', 'waits')} WHERE jobs.id = r.job",
+    )
+    for row in rows:
+        _say(unit, wish, row, "job_released", row.state, row.attempts, {})
+    return [Acted(id=row.id, state=row.state) for row in rows]
+
+
+def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    # A job's events live as long as its row; what is left is one line without a job.
+    doomed = [(row.id,) for row in rows]
+    source = unit.database.rows("job bigint")
+    unit.over(doomed, f"DELETE FROM events WHERE job IN (SELECT r.job FROM {source})")
+    unit.over(doomed, f"DELETE FROM jobs WHERE id IN (SELECT r.job FROM {source})")
+    for row in rows:
+        data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}
+        unit.emit("job_discarded", run=row.run_id, data={"by": wish.by, **wish.data, **data})
+        unit.moved(row.queue, row.task, row.state, None)
+    return [Acted(id=row.id) for row in rows]
+
+
+def _leave_lanes(unit: Unit, rows: Sequence[Row]) -> None:
+    """Jobs that stood ready leave their place at the head of their key to the next."""
+    free_keys(unit, [row.limit_key for row in rows if row.limit_key and row.waits != KEY])
+
+
+def _say(
+    unit: Unit,
+    wish: Act,
+    row: Row,
+    kind: str,
+    state: JobState,
+    attempts: int,
+    data: dict[str, Any],
+) -> None:
+    unit.emit(
+        kind,
+        job=row.id,
+        run=row.run_id,
+        state=state,
+        attempts=attempts,
+        data={"by": wish.by, **data, **wish.data},
+    )
+
+
+class Verb(Struct, frozen=True, kw_only=True):
+    move: Move
+    event: str
+    fits: str  # in words, for the refusal
+    run: Callable[[Unit, Act, Sequence[Row]], list[Acted]]
+    ends_running: bool = False
+
+
+VERBS: Mapping[str, Verb] = MappingProxyType(
+    {
+        "requeue": Verb(
+            move=Move.REQUEUE, event="job_requeued", fits="dead or cancelled", run=_requeue
+        ),
+        "cancel": Verb(
+            move=Move.CANCEL,
+            event="job_cancelled",
+            fits="queued, retrying or running",
+            run=_cancel,
+            ends_running=True,
+        ),
+        "kill": Verb(
+            move=Move.CANCEL,
+            event="job_killed",
+            fits="queued, retrying or running",
+            run=_cancel,
+            ends_running=True,
+        ),
+        "restart": Verb(
+            move=Move.GIVE_BACK,
+            event="job_restarted",
+            fits="running",
+            run=_wish_end,
+            ends_running=True,
+        ),
+        "run-now": Verb(
+            move=Move.RUN_NOW, event="job_run_now", fits="queued or retrying", run=_run_now
+        ),
+        "hold": Verb(move=Move.HOLD, event="job_held", fits="queued or retrying", run=_hold),
+        "release": Verb(move=Move.RELEASE, event="job_released", fits="held", run=_release),
+        "discard": Verb(
+            move=Move.DISCARD, event="job_discarded", fits="dead or cancelled", run=_discard
+        ),
+    }
+)

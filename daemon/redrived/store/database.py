@@ -1,0 +1,212 @@
+"""Every difference between SQLite and PostgreSQL, and the connections to either.
+
+One connection writes (and, on SQLite, checkpoints: two of them doing so can corrupt a WAL
+database before 3.51.3). Readers have connections of their own that cannot write. A batch of
+rows travels as one JSON parameter and is taken apart inside the database, with the
+interpreter free meanwhile; `rows()` is how a statement asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+Durability = Literal["full", "normal"]
+
+
+class Trouble(StrEnum):
+    """What a database can suffer from, as far as it changes what we do."""
+
+    BUSY = "busy"  # somebody else holds a lock; the same again in a moment
+    GONE = "gone"  # no connection; again once there is one
+    FULL = "full"  # no space; new work is refused until there is
+    READ_ONLY = "read_only"  # likewise
+    IO = "io"  # the disk does not answer as it should: stop
+    CORRUPT = "corrupt"  # stop, and restore
+
+
+_SQLITE_TROUBLES = {
+    sqlite3.SQLITE_BUSY: Trouble.BUSY,
+    sqlite3.SQLITE_LOCKED: Trouble.BUSY,
+    sqlite3.SQLITE_PROTOCOL: Trouble.BUSY,
+    sqlite3.SQLITE_FULL: Trouble.FULL,
+    sqlite3.SQLITE_READONLY: Trouble.READ_ONLY,
+    sqlite3.SQLITE_PERM: Trouble.READ_ONLY,
+    sqlite3.SQLITE_CANTOPEN: Trouble.GONE,
+    sqlite3.SQLITE_IOERR: Trouble.IO,
+    sqlite3.SQLITE_CORRUPT: Trouble.CORRUPT,
+    sqlite3.SQLITE_NOTADB: Trouble.CORRUPT,
+}
+
+# SQLSTATE, by its first characters, the longest first.
+_POSTGRESQL_TROUBLES = (
+    ("40", Trouble.BUSY),  # serialisation failure, deadlock
+    ("55P03", Trouble.BUSY),  # lock timeout
+    ("57014", Trouble.BUSY),  # statement timeout
+    ("53100", Trouble.FULL),
+    ("25006", Trouble.READ_ONLY),
+    ("58", Trouble.IO),
+    ("XX001", Trouble.CORRUPT),
+    ("XX002", Trouble.CORRUPT),
+    ("57P", Trouble.GONE),
+    ("08", Trouble.GONE),
+    ("53", Trouble.GONE),  # too many connections, out of memory
+)
+
+
+class Database:
+    """Where the store lies, and how to speak to it."""
+
+    def __init__(self, url: str, durability: Durability = "full") -> None:
+        self.url = make_url(url)
+        self.durability: Durability = durability
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self.writers, self.readers = _sqlite_engines(self.path, durability)
+            self.skip_locked = ""
+        else:
+            self.writers, self.readers = _postgresql_engines(url, durability)
+            self.skip_locked = " FOR UPDATE SKIP LOCKED"
+
+    @property
+    def path(self) -> Path:
+        """The file of a SQLite store."""
+        return Path(self.url.database or "redrive.db")
+
+    def rows(self, *columns: str) -> str:
+        """A subquery over the `:rows` parameter, a JSON array of arrays.
+
+        Each column is "name" (text) or "name type"; `n` numbers the rows from 0.
+        """
+        return _rows(self.is_sqlite, columns)
+
+    def now(self, connection: Connection, machine: int) -> int:
+        """The instant of a unit of work: the database's where machines share it."""
+        if self.is_sqlite:
+            return machine
+        clock = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
+        return int(connection.execute(clock).scalar_one())
+
+    def trouble(self, error: BaseException) -> Trouble | None:
+        """What kind of trouble an exception of the driver is; None: not the database's."""
+        if not isinstance(error, DBAPIError):
+            return None
+        if isinstance(error.orig, sqlite3.Error):
+            code = getattr(error.orig, "sqlite_errorcode", None)
+            return _SQLITE_TROUBLES.get(code & 0xFF) if code is not None else None
+        if error.connection_invalidated:
+            return Trouble.GONE
+        state = getattr(error.orig, "sqlstate", None)
+        if state is None:  # the driver itself gave up: no server spoke
+            return Trouble.GONE if type(error.orig).__name__ == "OperationalError" else None
+        found = (trouble for prefix, trouble in _POSTGRESQL_TROUBLES if state.startswith(prefix))
+        return next(found, None)
+
+    def checkpoint(self) -> None:
+        """Move the whole write-ahead log into the file; only where the writer stands still."""
+        if not self.is_sqlite:
+            return
+        raw = self.writers.raw_connection()
+        try:
+            raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            raw.close()
+
+    def close(self) -> None:
+        # Readers first: the last connection to close checkpoints, and that is the writer's.
+        self.readers.dispose()
+        self.writers.dispose()
+
+
+@lru_cache
+def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
+    parts = [column.partition(" ")[::2] for column in columns]
+    if is_sqlite:
+        picked = (f"value ->> {place} AS {name}" for place, (name, _) in enumerate(parts))
+        return f"(SELECT key AS n, {', '.join(picked)} FROM json_each(:rows)) AS r"
+    picked = (
+        f"CAST(v ->> {place} AS {kind or 'text'}) AS {name}"
+        for place, (name, kind) in enumerate(parts)
+    )
+    source = "json_array_elements(CAST(:rows AS json)) WITH ORDINALITY AS e(v, o)"
+    return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source}) AS r"
+
+
+def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
+    os.umask(0o077)  # the -wal and -shm files take their mode at creation
+    options: dict[str, Any] = {
+        "connect_args": {"isolation_level": None, "check_same_thread": False, "timeout": 5.0}
+    }
+    writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, **options)
+    readers = create_engine(
+        f"sqlite:///{path}", poolclass=QueuePool, pool_size=4, max_overflow=0, **options
+    )
+
+    @event.listens_for(writers, "connect")
+    def _writer_connects(raw: sqlite3.Connection, _record: object) -> None:
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {durability}",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "mmap_size = 0",
+            "journal_size_limit = 67108864",
+            "wal_autocheckpoint = 4000",
+            "cache_size = -32768",
+        ):
+            raw.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(readers, "connect")
+    def _reader_connects(raw: sqlite3.Connection, _record: object) -> None:
+        for pragma in ("query_only = ON", "trusted_schema = OFF", "wal_autocheckpoint = 0"):
+            raw.execute(f"PRAGMA {pragma}")
+
+    # The driver begins nothing by itself; a writer that read before it wrote would get
+    # SQLITE_BUSY_SNAPSHOT at once, so it takes its lock with the first word.
+    @event.listens_for(writers, "begin")
+    def _writer_begins(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    @event.listens_for(readers, "begin")
+    def _reader_begins(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return writers, readers
+
+
+def _postgresql_engines(url: str, durability: Durability) -> tuple[Engine, Engine]:
+    settings = (
+        "-c statement_timeout=30000 -c lock_timeout=5000"
+        " -c idle_in_transaction_session_timeout=60000 -c application_name=redrive"
+    )
+    arguments: dict[str, Any] = {
+        "connect_timeout": 5,
+        "keepalives_idle": 30,
+        "tcp_user_timeout": 10_000,
+    }
+    commit = "on" if durability == "full" else "off"
+    writers = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=1,
+        max_overflow=0,
+        connect_args={**arguments, "options": f"{settings} -c synchronous_commit={commit}"},
+    )
+    readers = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=4,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args={**arguments, "options": f"{settings} -c default_transaction_read_only=on"},
+    )
+    return writers, readers

@@ -1,0 +1,180 @@
+"""Leasing: ready rows become attempts, in one step and in the right order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from redrive.lifecycle import JobState
+from redrived.store.begin import started_event
+from redrived.store.picking import InHand, Picked, Picker, Room, Running
+from redrived.store.unit import Unit
+
+
+class Leased(Struct, frozen=True):
+    """What was leased for a room, when a rate allows more, and whether to ask again at once."""
+
+    picked: Picked
+    at: int
+    wake_at: int | None = None
+    again: bool = False
+
+
+def lease(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
+    """Fill each room from the ready rows; one dispatcher asks with one room at a time."""
+    return [_lease(unit, room) for room in rooms]
+
+
+def _lease(unit: Unit, room: Room) -> Leased:
+    lanes: dict[str, list[str]] = {}
+    for queue, task in _ready_lanes(unit):
+        lanes.setdefault(queue, []).append(task)
+    picker = Picker(room, _running(unit, room, lanes))
+    rates = Rates(unit, room)
+    for queue in picker.order(lanes):
+        heads: dict[str, list[InHand]] = {}
+        for task in lanes[queue]:
+            rules = room.tasks.get(task)
+            bound = picker.bound(queue, task, rates.left(queue, task))
+            if rules is not None and bound > 0:
+                heads[task] = _heads(unit, queue, task, max(bound, 64) if rules.keyed else bound)
+        if heads:
+            rates.used(picker.fill(queue, heads))
+    _write(unit, picker.picked)
+    rates.write()
+    return Leased(picker.picked, unit.now, rates.wake_at, again=bool(picker.picked.parked))
+
+
+class Rates:
+    """How many starts the rates of queues and tasks still allow, counted from rows."""
+
+    def __init__(self, unit: Unit, room: Room) -> None:
+        self.wake_at: int | None = None
+        self._unit = unit
+        self._room = room
+        self._left: dict[str, int] = {}
+        self._starts: list[tuple[str, int]] = []
+
+    def left(self, queue: str, task: str) -> int | None:
+        lefts = [self._of(lane, rate) for lane, rate in self._limits(queue, task)]
+        return min(lefts, default=None)
+
+    def used(self, jobs: Sequence[InHand]) -> None:
+        for job in jobs:
+            for lane, _ in self._limits(job.queue, job.task):
+                self._left[lane] -= 1
+                self._starts.append((lane, job.id))
+
+    def write(self) -> None:
+        if self._starts:
+            self._unit.over(
+                self._starts,
+                "INSERT INTO starts (lane, at, job) SELECT r.lane, :now, r.job"
+                f" FROM {self._unit.database.rows('lane', 'job bigint')}",
+                now=self._unit.now,
+            )
+
+    def _limits(self, queue: str, task: str) -> Iterator[tuple[str, tuple[int, int]]]:
+        queue_rules, task_rules = self._room.queues.get(queue), self._room.tasks.get(task)
+        if queue_rules and queue_rules.rate:
+            yield f"queue:{queue}", queue_rules.rate
+        if task_rules and task_rules.rate:
+            yield f"task:{task}", task_rules.rate
+
+    def _of(self, lane: str, rate: tuple[int, int]) -> int:
+        if lane not in self._left:
+            count, per = rate
+            since = self._unit.now - per
+            self._unit.execute(
+                "DELETE FROM starts WHERE lane = :lane AND at <= :since", lane=lane, since=since
+            )
+            used, oldest = self._unit.execute(
+                "SELECT count(*), min(at) FROM starts WHERE lane = :lane", lane=lane
+            ).one()
+            self._left[lane] = count - used
+            if used >= count:
+                frees = oldest + per
+                self.wake_at = frees if self.wake_at is None else min(self.wake_at, frees)
+        return self._left[lane]
+
+
+def _ready_lanes(unit: Unit) -> Iterator[tuple[str, str]]:
+    """Every (queue, task) that has something ready: a hop per lane, however long the lanes."""
+    statement = (
+        "SELECT queue, task FROM jobs WHERE waits = 'ready' AND (queue, task) > (:queue, :task)"
+        " ORDER BY queue, task LIMIT 1"
+    )
+    lane = ("", "")
+    while row := unit.execute(statement, queue=lane[0], task=lane[1]).first():
+        lane = (row[0], row[1])
+        yield lane
+
+
+def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
+    """Counts of what is leased, from rows, when a limit needs them."""
+    ready = {task for tasks in lanes.values() for task in tasks}
+    limited = any(rules.concurrency is not None for rules in room.queues.values()) or any(
+        rules.is_limited for task, rules in room.tasks.items() if task in ready
+    )
+    if not limited:
+        return Running()
+    queues: Counter[str] = Counter()
+    tasks: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
+    for queue, task, key, n in unit.execute(
+        "SELECT queue, task, limit_key, count(*) FROM jobs WHERE state = 'leased'"
+        " GROUP BY queue, task, limit_key"
+    ):
+        queues[queue] += n
+        tasks[task] += n
+        if key is not None:
+            keys[key] += n
+    return Running(queues=queues, tasks=tasks, keys=keys)
+
+
+def _heads(unit: Unit, queue: str, task: str, limit: int) -> list[InHand]:
+    rows = unit.execute(
+        "SELECT id, rank, priority, available_at, limit_key, lease + 1, attempts + 1,"
+        " max_attempts, executions + 1, args, run_id, step, batch, state, lost, life,"
+        " life_started_at, interruptions, queue, task"
+        " FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
+        " ORDER BY rank, priority DESC, available_at, id LIMIT :n" + unit.database.skip_locked,
+        queue=queue,
+        task=task,
+        n=limit,
+    )
+    return [InHand._make(row) for row in rows.cursor.fetchall()] if rows.cursor else []
+
+
+def _write(unit: Unit, picked: Picked) -> None:
+    if picked.parked:
+        unit.over(
+            [(id,) for id in picked.parked],
+            f"UPDATE jobs SET waits = 'key' FROM {unit.database.rows('job bigint')}"
+            " WHERE jobs.id = r.job",
+        )
+    jobs = list(picked.jobs())
+    if not jobs:
+        return
+    unit.over(
+        [(job.id, job.id in picked.begun) for job in jobs],
+        "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
+        " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
+        " node = :node, last_attempt_at = :now, finished_at = NULL, ending = NULL,"
+        " progress = NULL, started_at = CASE WHEN r.begun THEN :now END,"
+        " heartbeat_at = CASE WHEN r.begun THEN :now END"
+        f" FROM {unit.database.rows('job bigint', 'begun boolean')} WHERE jobs.id = r.job",
+        node=unit.node,
+        now=unit.now,
+    )
+    for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
+        unit.moved(queue, task, state, JobState.LEASED, n)
+    unit.emit_all(
+        [
+            started_event(unit.node, unit.now, job.id, job.run_id, job.attempt)
+            for job in jobs
+            if job.id in picked.begun
+        ]
+    )

@@ -1,0 +1,247 @@
+"""Which ready jobs go where: the order of DESIGN section 2, as plain arithmetic.
+
+The dispatcher says how much room there is and which limits hold; the lease operation reads
+the heads of the lanes; nothing here reads a clock, a table or a socket. A lane is one task
+in one queue.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+
+class InHand(NamedTuple):
+    """A job as it is leased: what it takes to run it and, should it fail, to decide."""
+
+    id: int
+    rank: int
+    priority: int
+    available_at: int
+    limit_key: str | None
+    lease: int
+    attempt: int
+    max_attempts: int
+    execution: int
+    args: str
+    run_id: int | None
+    step: str | None
+    batch: str | None
+    leased_from: str
+    lost: int
+    life: int
+    life_started_at: int
+    interruptions: int
+    queue: str
+    task: str
+
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        return (self.rank, -self.priority, self.available_at, self.id)
+
+
+class TaskRules(Struct, frozen=True, kw_only=True):
+    """What limits a task; a task that may not run at all now has no rules."""
+
+    pool: str | None = None  # None: every job takes a slot of its own
+    hand: int = 1  # how many of its jobs fill a worker's hand
+    concurrency: int | None = None  # of each key, when it has keys
+    keyed: bool = False
+    rate: tuple[int, int] | None = None  # count, microseconds
+    one: bool = False  # only one of them at a time, whatever else (a breaker's probe)
+
+    @property
+    def is_limited(self) -> bool:
+        return self.concurrency is not None or self.keyed or self.one
+
+
+class QueueRules(Struct, frozen=True, kw_only=True):
+    priority: int = 0
+    reserved: int = 0
+    concurrency: int | None = None
+    rate: tuple[int, int] | None = None
+    paused: bool = False
+
+    @property
+    def limited(self) -> bool:
+        return self.concurrency is not None or self.rate is not None
+
+
+class Berth:
+    """A worker process with room in its hand."""
+
+    __slots__ = ("empty", "jobs", "share", "worker")
+
+    def __init__(self, worker: int, share: float = 1.0, empty: bool = True) -> None:
+        self.worker = worker
+        self.share = share  # of a full hand still free
+        self.empty = empty
+        self.jobs: list[InHand] = []
+
+
+class Room(Struct, kw_only=True):
+    """What the dispatcher offers, and the limits that hold."""
+
+    slots: int  # how many more workers or commands may be busy
+    berths: Mapping[str, Sequence[Berth]] = {}  # by pool
+    tasks: Mapping[str, TaskRules] = {}
+    queues: Mapping[str, QueueRules] = {}
+    used: Mapping[str, int] = {}  # busy slots by queue, for what is reserved
+
+
+class Running(Struct, kw_only=True):
+    """What is leased now, counted from rows."""
+
+    queues: Mapping[str, int] = {}
+    tasks: Mapping[str, int] = {}
+    keys: Mapping[str, int] = {}
+
+
+class Picked(Struct):
+    """The answer: jobs for workers, jobs with a slot of their own, jobs to park."""
+
+    berths: list[Berth]
+    slots: list[InHand]
+    parked: list[int]
+    begun: set[int]  # the first in an empty hand, and those with a slot: they start at once
+
+    def jobs(self) -> Iterator[InHand]:
+        for berth in self.berths:
+            yield from berth.jobs
+        yield from self.slots
+
+
+_NO_QUEUE = QueueRules()
+
+
+class Picker:
+    """Fills the room, lane by lane."""
+
+    def __init__(self, room: Room, running: Running) -> None:
+        self.room = room
+        self.picked = Picked([], [], [], set())
+        self._slots = room.slots
+        self._used = dict(room.used)
+        self._queues = dict(running.queues)
+        self._tasks = dict(running.tasks)
+        self._keys = dict(running.keys)
+
+    def queue_rules(self, queue: str) -> QueueRules:
+        return self.room.queues.get(queue, _NO_QUEUE)
+
+    def order(self, queues: Iterable[str]) -> list[str]:
+        """The queues that may run anything, the most urgent first."""
+        may = (queue for queue in queues if not self.queue_rules(queue).paused)
+        return sorted(may, key=lambda queue: (-self.queue_rules(queue).priority, queue))
+
+    def bound(self, queue: str, task: str, allowance: int | None) -> int:
+        """How many jobs of a lane are worth reading, at most."""
+        rules = self.room.tasks.get(task)
+        if rules is None:
+            return 0
+        bounds = [self._fits(queue, rules)]
+        queue_limit = self.queue_rules(queue).concurrency
+        if queue_limit is not None:
+            bounds.append(queue_limit - self._queues.get(queue, 0))
+        if rules.concurrency is not None and not rules.keyed:
+            bounds.append(rules.concurrency - self._tasks.get(task, 0))
+        if rules.one:
+            bounds.append(1 - self._tasks.get(task, 0))
+        if allowance is not None:
+            bounds.append(allowance)
+        return max(0, min(bounds))
+
+    def fill(self, queue: str, lanes: Mapping[str, Sequence[InHand]]) -> list[InHand]:
+        """Place the heads of a queue's lanes, in their order, as far as there is room."""
+        placed: list[InHand] = []
+        heads = list(lanes.values())
+        merged: Iterable[InHand] = (
+            heads[0] if len(heads) == 1 else heapq.merge(*heads, key=lambda job: job.order)
+        )
+        bounds = {task: self.bound(queue, task, len(jobs)) for task, jobs in lanes.items()}
+        limited = self.queue_rules(queue).limited
+        for job in merged:
+            if bounds[job.task] <= 0:
+                continue
+            rules = self.room.tasks[job.task]
+            if rules.keyed and self._key_is_full(job, rules):
+                self.picked.parked.append(job.id)
+                continue
+            if not self._place(job, rules, alone=limited or rules.hand == 1):
+                bounds[job.task] = 0
+                continue
+            placed.append(job)
+            bounds[job.task] -= 1
+            if limited:
+                bounds = {task: self.bound(queue, task, left) for task, left in bounds.items()}
+        return placed
+
+    def _key_is_full(self, job: InHand, rules: TaskRules) -> bool:
+        if job.limit_key is None:
+            return False
+        return self._keys.get(job.limit_key, 0) >= (rules.concurrency or 1)
+
+    def _free_slots(self, queue: str) -> int:
+        """Slots this queue may take: what others have reserved and not used is theirs."""
+        kept = sum(
+            max(0, rules.reserved - self._used.get(name, 0))
+            for name, rules in self.room.queues.items()
+            if name != queue and rules.reserved
+        )
+        return self._slots - kept
+
+    def _fits(self, queue: str, rules: TaskRules) -> int:
+        slots = max(0, self._free_slots(queue))
+        if rules.pool is None:
+            return slots
+        berths = self.room.berths.get(rules.pool, ())
+        alone = rules.hand == 1 or self.queue_rules(queue).limited
+        empty = sum(1 for berth in berths if berth.empty and not berth.jobs)
+        if alone:
+            return min(slots, empty)
+        begun = sum(int(b.share * rules.hand) for b in berths if b.jobs or not b.empty)
+        return begun + min(slots, empty) * rules.hand
+
+    def _place(self, job: InHand, rules: TaskRules, *, alone: bool) -> bool:
+        if rules.pool is None:
+            if self._free_slots(job.queue) <= 0:
+                return False
+            self._take_slot(job.queue)
+            self.picked.slots.append(job)
+            self.picked.begun.add(job.id)
+        else:
+            cost = 1.0 if alone else 1.0 / rules.hand
+            berth = self._berth(job.queue, rules.pool, cost, alone)
+            if berth is None:
+                return False
+            if berth.empty and not berth.jobs:
+                self.picked.begun.add(job.id)
+            berth.share -= cost
+            berth.jobs.append(job)
+        self._queues[job.queue] = self._queues.get(job.queue, 0) + 1
+        self._tasks[job.task] = self._tasks.get(job.task, 0) + 1
+        if job.limit_key is not None:
+            self._keys[job.limit_key] = self._keys.get(job.limit_key, 0) + 1
+        return True
+
+    def _berth(self, queue: str, pool: str, cost: float, alone: bool) -> Berth | None:
+        for berth in self.room.berths.get(pool, ()):
+            untouched = berth.empty and not berth.jobs
+            if untouched:
+                if self._free_slots(queue) <= 0:
+                    continue
+                self._take_slot(queue)
+                self.picked.berths.append(berth)
+                return berth
+            if not alone and berth.share >= cost:
+                if not berth.jobs:
+                    self.picked.berths.append(berth)
+                return berth
+        return None
+
+    def _take_slot(self, queue: str) -> None:
+        self._slots -= 1
+        self._used[queue] = self._used.get(queue, 0) + 1

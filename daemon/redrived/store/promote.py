@@ -1,0 +1,35 @@
+"""What falls due becomes ready, in chunks that never hold up the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from redrived.store.unit import Unit
+
+
+class Promoted(Struct, frozen=True):
+    n: int
+    next_due: int | None  # the earliest that still sleeps; may be due already: then again
+
+
+def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
+    """Move up to `limit` due jobs to ready; several asking at once get one answer."""
+    n = unit.execute(
+        "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
+        " WHERE waits = 'due' AND available_at <= :now"
+        f" ORDER BY available_at, id LIMIT :limit{unit.database.skip_locked})",
+        now=unit.now,
+        limit=max(limits),
+    ).rowcount
+    next_due = unit.execute(
+        "SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1"
+    ).scalar()
+    return [Promoted(n, next_due)] * len(limits)
+
+
+def bring_forward(unit: Unit, items: Sequence[None]) -> list[int]:
+    """Look at all jobs that wait behind a key again: the limits, or this daemon, are new."""
+    n = unit.execute("UPDATE jobs SET waits = 'ready' WHERE waits = 'key'").rowcount
+    return [n] * len(items)

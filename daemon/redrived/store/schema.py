@@ -1,0 +1,50 @@
+"""Bring the schema to the version of this program, or refuse.
+
+Alembic is imported only when there is something to migrate: most starts find everything
+in place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from redrive.errors import ConfigProblem
+
+FOLDER = Path(__file__).parent / "migrations"
+
+
+def known_versions() -> list[str]:
+    """Every version this program knows, oldest first: the names of the migration files."""
+    return sorted(path.stem for path in (FOLDER / "versions").glob("[0-9]*.py"))
+
+
+def current_version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    version: str | None = connection.execute(
+        text("SELECT version_num FROM alembic_version")
+    ).scalar()
+    return version
+
+
+def migrate(connection: Connection) -> bool:
+    """Bring the schema up to date within the caller's transaction; True if that took work."""
+    versions = known_versions()
+    current = current_version(connection)
+    if current == versions[-1]:
+        return False
+    if current is not None and current not in versions:
+        raise ConfigProblem(
+            f"the store was written by a newer redrive (schema {current})",
+            hint=f"this one knows {versions[-1]}: install the newer version, or restore a backup",
+        )
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+    return True

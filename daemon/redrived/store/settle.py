@@ -1,0 +1,248 @@
+"""Attempts end: every write here names job and lease, and a stale lease changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from redrive.lifecycle import JobState
+from redrived.store.begin import started_event
+from redrived.store.fence import note_late, stale_leases
+from redrived.store.tables import DUE, HELD, READY
+from redrived.store.unit import EventRow, Unit
+
+
+class Completed(NamedTuple):
+    """An attempt that succeeded."""
+
+    job: int
+    lease: int
+    began_at: int | None  # None: its begin is in the store already
+    ended_at: int
+    attempt: int
+    queue: str
+    task: str
+    run_id: int | None = None
+    limit_key: str | None = None
+    result: str | None = None  # JSON
+    metrics: str | None = None  # JSON
+    data: str | None = None  # JSON, for the event
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """An attempt that did not succeed, with what was decided about the job."""
+
+    job: int
+    lease: int
+    attempt: int
+    queue: str
+    task: str
+    state: JobState
+    ended_at: int
+    began_at: int | None = None  # None: its begin is in the store already
+    available_at: int | None = None
+    held: bool = False
+    reason: str | None = None
+    refund: bool = False  # the attempt is given back
+    lost: int = 0
+    interruptions: int = 0
+    snoozes: int = 0
+    run_id: int | None = None
+    limit_key: str | None = None
+    error: str | None = None  # JSON
+    error_type: str | None = None
+    fingerprint: str | None = None
+    metrics: str | None = None  # JSON
+    events: Sequence[tuple[str, dict[str, Any]]] = ()  # type, data; the last has the new state
+
+
+class GivenBack(NamedTuple):
+    """A job in hand that never began."""
+
+    job: int
+    lease: int
+    queue: str
+    task: str
+    leased_from: str
+    limit_key: str | None = None
+
+
+def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int]]:
+    """Mark attempts done; answers with the jobs of each batch whose lease was no longer theirs."""
+    done = [job for batch in batches for job in batch]
+    late = stale_leases(unit, [(job.job, job.lease) for job in done])
+    if late:
+        for job in done:
+            if (job.job, job.lease) in late:
+                note_late(unit, job.job, job.lease, job.attempt, job.run_id, "done")
+        done = [job for job in done if (job.job, job.lease) not in late]
+    source = unit.database.rows(
+        "job bigint", "began_at bigint", "ended_at bigint", "result", "metrics"
+    )
+    unit.over(
+        [(job.job, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
+        "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
+        " started_at = coalesce(r.began_at, started_at), result = r.result, metrics = r.metrics,"
+        " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL"
+        f" FROM {source} WHERE jobs.id = r.job",
+    )
+    unit.emit_all(_success_events(unit, done))
+    for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
+        unit.moved(queue, task, JobState.LEASED, JobState.DONE, n)
+    free_keys(unit, [job.limit_key for job in done if job.limit_key is not None])
+    stale = {job for job, _ in late}
+    return [{job.job for job in batch if job.job in stale} for batch in batches]
+
+
+def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
+    events: list[EventRow] = []
+    for item in done:
+        job, attempt, run = item.job, item.attempt, item.run_id
+        if item.began_at is not None:
+            events.append(started_event(unit.node, item.began_at, job, run, attempt))
+        events.append(
+            (item.ended_at, "action_completed", job, run, attempt, "done", attempt, item.data)
+        )
+    return events
+
+
+def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
+    """Write down what became of attempts that did not succeed; False where the lease was stale."""
+    late = stale_leases(unit, [(item.job, item.lease) for item in items])
+    current = [item for item in items if (item.job, item.lease) not in late]
+    for item in items:
+        if (item.job, item.lease) in late:
+            outcome = item.error_type or item.state
+            note_late(unit, item.job, item.lease, item.attempt, item.run_id, outcome)
+    if current:
+        _write_ends(unit, current)
+    for item in current:
+        _emit_end(unit, item)
+        unit.moved(item.queue, item.task, JobState.LEASED, item.state)
+    free_keys(unit, [item.limit_key for item in current if item.limit_key is not None])
+    return [(item.job, item.lease) not in late for item in items]
+
+
+def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
+    source = unit.database.rows(
+        "job bigint",
+        "state",
+        "waits",
+        "available_at bigint",
+        "finished_at bigint",
+        "began_at bigint",
+        "reason",
+        "refund int",
+        "lost int",
+        "interruptions int",
+        "snoozes int",
+        "error",
+        "error_type",
+        "fingerprint",
+        "metrics",
+    )
+    unit.over(
+        [
+            (
+                item.job,
+                item.state,
+                _waits(unit, item),
+                item.available_at,
+                item.ended_at if item.state in (JobState.DEAD, JobState.CANCELLED) else None,
+                item.began_at,
+                item.reason,
+                int(item.refund),
+                item.lost,
+                item.interruptions,
+                item.snoozes,
+                item.error,
+                item.error_type,
+                item.fingerprint,
+                item.metrics,
+            )
+            for item in items
+        ],
+        "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason, ending = NULL,"
+        " available_at = coalesce(r.available_at, jobs.available_at),"
+        " finished_at = r.finished_at, started_at = coalesce(r.began_at, jobs.started_at),"
+        " attempts = attempts - r.refund, lost = jobs.lost + r.lost,"
+        " interruptions = jobs.interruptions + r.interruptions,"
+        " snoozes = jobs.snoozes + r.snoozes, error = coalesce(r.error, jobs.error),"
+        " error_type = coalesce(r.error_type, jobs.error_type),"
+        " fingerprint = coalesce(r.fingerprint, jobs.fingerprint),"
+        f" metrics = coalesce(r.metrics, jobs.metrics) FROM {source} WHERE jobs.id = r.job",
+    )
+
+
+def _waits(unit: Unit, item: Ended) -> str | None:
+    if item.state not in (JobState.QUEUED, JobState.RETRY):
+        return None
+    if item.held:
+        return HELD
+    return DUE if item.available_at is not None and item.available_at > unit.now else READY
+
+
+def _emit_end(unit: Unit, item: Ended) -> None:
+    if item.began_at is not None:
+        started = started_event(unit.node, item.began_at, item.job, item.run_id, item.attempt)
+        unit.emit_all([started])
+    for kind, data in item.events[:-1]:
+        _emit(unit, item, kind, data, item.ended_at, JobState.LEASED, item.attempt)
+    if item.events:
+        kind, data = item.events[-1]
+        attempts = item.attempt - item.refund
+        _emit(unit, item, kind, data, item.ended_at, item.state, attempts)
+
+
+def _emit(
+    unit: Unit,
+    item: Ended,
+    kind: str,
+    data: dict[str, Any],
+    at: int,
+    state: JobState,
+    attempts: int,
+) -> None:
+    unit.emit(
+        kind,
+        at=at,
+        job=item.job,
+        run=item.run_id,
+        attempt=item.attempt,
+        state=state,
+        attempts=attempts,
+        data=data,
+    )
+
+
+def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
+    """Return jobs in hand that never began: they were never executed, so nothing is logged."""
+    jobs = [job for batch in batches for job in batch]
+    late = stale_leases(unit, [(job.job, job.lease) for job in jobs])
+    jobs = [job for job in jobs if (job.job, job.lease) not in late]
+    unit.over(
+        [(job.job,) for job in jobs],
+        "UPDATE jobs SET state = leased_from, waits = 'ready', attempts = attempts - 1,"
+        " executions = executions - 1, last_attempt_at = NULL, ending = NULL,"
+        " started_at = NULL, heartbeat_at = NULL"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+    )
+    for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
+        unit.moved(queue, task, JobState.LEASED, state, n)
+    free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
+    return [len(batch) for batch in batches]
+
+
+def free_keys(unit: Unit, keys: Sequence[str]) -> None:
+    """Let the next job of each key come forward: one for each that went."""
+    for key, n in Counter(keys).items():
+        unit.execute(
+            "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
+            " WHERE waits = 'key' AND limit_key = :key"
+            " ORDER BY rank, priority DESC, available_at, id LIMIT :n)",
+            key=key,
+            n=n,
+        )

@@ -1,0 +1,126 @@
+"""The store as the daemon holds it: opened, migrated, one writer, some readers."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, text
+
+from redrive.clock import Clock
+from redrived.store.database import Database, Durability, Trouble
+from redrived.store.schema import migrate
+from redrived.store.unit import Landed
+from redrived.store.writer import Operation, StoreFailed, Writer
+
+Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+READERS = 3
+
+
+class Store:
+    """Changes go through `submit`, questions through `read`; neither waits for the other."""
+
+    def __init__(self, url: str, clock: Clock, node: str, durability: Durability = "full") -> None:
+        self.database = Database(url, durability)
+        self.clock = clock
+        self.id = ""  # of the database, given at its creation
+        self.landed: list[Callable[[Landed], None]] = []  # called in the loop, in commit order
+        self.troubled: list[Callable[[Trouble | None], None]] = []
+        self.failed: asyncio.Future[None] | None = None  # broken once the store cannot go on
+        self.writer = Writer(
+            self.database,
+            clock,
+            node,
+            on_landed=self._announce,
+            on_trouble=self._tell_trouble,
+            on_failed=self._fail,
+        )
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+
+    async def open(self) -> None:
+        self.failed = asyncio.get_running_loop().create_future()
+        self.id = await asyncio.to_thread(self._prepare)
+        self.writer.start()
+
+    async def close(self) -> None:
+        await self.writer.stop()
+        self._readers.shutdown()
+        await asyncio.to_thread(self._finish)
+
+    def submit(
+        self, operation: Operation[Item, Result], item: Item, *, must_land: bool = False
+    ) -> asyncio.Future[Result]:
+        """Ask for a change; the answer comes once it is on disk."""
+        return self.writer.submit(operation, item, must_land=must_land)
+
+    async def read(
+        self,
+        question: Callable[Concatenate[Connection, Arguments], Result],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Ask something of the committed state, in a thread of its own."""
+
+        def ask() -> Result:
+            with self.database.readers.connect() as connection, connection.begin():
+                return question(connection, *args, **kwargs)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
+
+    def _prepare(self) -> str:
+        if self.database.is_sqlite:
+            self.database.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.database.writers.connect() as connection, connection.begin():
+            migrate(connection)
+            if self.database.is_sqlite:
+                rebuild_tallies(connection, self.writer.node)
+            return _store_id(connection)
+
+    def _finish(self) -> None:
+        self.database.readers.dispose()
+        try:
+            self.database.checkpoint()
+        finally:
+            self.database.close()
+
+    def _announce(self, landed: Landed) -> None:
+        for listener in self.landed:
+            listener(landed)
+
+    def _tell_trouble(self, trouble: Trouble | None) -> None:
+        for listener in self.troubled:
+            listener(trouble)
+
+    def _fail(self, failed: StoreFailed) -> None:
+        if self.failed is not None and not self.failed.done():
+            self.failed.set_exception(failed)
+
+
+def rebuild_tallies(connection: Connection, node: str) -> None:
+    """Count every job once; only at the start, and only where no other node writes."""
+    connection.execute(text("DELETE FROM tallies"))
+    connection.execute(
+        text(
+            "INSERT INTO tallies (node, queue, task, state, n)"
+            " SELECT :node, queue, task, state, count(*) FROM jobs GROUP BY queue, task, state"
+        ),
+        {"node": node},
+    )
+
+
+def _store_id(connection: Connection) -> str:
+    connection.execute(
+        text(
+            "INSERT INTO facts (name, value) VALUES ('store', :fresh) ON CONFLICT (name) DO NOTHING"
+        ),
+        {"fresh": uuid.uuid4().hex},
+    )
+    return str(
+        connection.execute(text("SELECT value FROM facts WHERE name = 'store'")).scalar_one()
+    )

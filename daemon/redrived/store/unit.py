@@ -1,0 +1,163 @@
+"""A unit of work: what operations do between the begin and the commit of one group.
+
+Operations change rows and *say* what they did (`emit`, `moved`); the log lines and the counts
+they amount to are written once, together, just before the commit. That is what keeps `seq`
+dense and in commit order, and an event inseparable from the change it tells of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
+
+from redrive.lifecycle import JobState
+from redrived.store.database import Database
+
+# at, type, job, run, attempt, state, attempts, data (JSON text)
+EventRow = tuple[int, str, int | None, int | None, int | None, str | None, int | None, str | None]
+Tally = tuple[str, str, str]  # queue, task, state
+
+Rows = CursorResult[*tuple[Any, ...]]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def to_json(value: object) -> str:
+    return _encode(value).decode()
+
+
+class Landed(msgspec.Struct, frozen=True):
+    """A group that is on disk: what there is to announce."""
+
+    first_seq: int
+    events: Sequence[EventRow]
+    moves: dict[Tally, int]
+    at: int
+
+
+class Unit:
+    """One group of operations on its way into one commit."""
+
+    def __init__(self, connection: Connection, database: Database, node: str, now: int) -> None:
+        self.connection = connection
+        self.database = database
+        self.node = node
+        self.now = now
+        self._events: list[EventRow] = []
+        self._moves: list[tuple[Tally, int]] = []
+
+    def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
+        """Run one statement; a string may use named parameters."""
+        if isinstance(statement, str):
+            statement = _text(statement)
+        return self.connection.execute(statement, parameters)
+
+    def over(self, rows: object, statement: str, **parameters: Any) -> Rows:
+        """Run one statement over a batch of rows, given as arrays; see `Database.rows`."""
+        return self.execute(statement, rows=to_json(rows), **parameters)
+
+    def emit(
+        self,
+        kind: str,
+        *,
+        at: int | None = None,
+        job: int | None = None,
+        run: int | None = None,
+        attempt: int | None = None,
+        state: str | None = None,
+        attempts: int | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """Say that something happened; it is logged if, and only if, this unit commits."""
+        written = to_json(data) if data else None
+        self._events.append(
+            (self.now if at is None else at, kind, job, run, attempt, state, attempts, written)
+        )
+
+    def emit_all(self, events: Sequence[EventRow]) -> None:
+        self._events.extend(events)
+
+    def moved(
+        self,
+        queue: str,
+        task: str,
+        before: JobState | str | None,
+        after: JobState | str | None,
+        n: int = 1,
+    ) -> None:
+        """Count `n` jobs out of one state and into another; None is outside the store."""
+        if before is not None:
+            self._moves.append(((queue, task, str(before)), -n))
+        if after is not None:
+            self._moves.append(((queue, task, str(after)), n))
+
+    def next_ids(self, counter: str, n: int) -> range:
+        """`n` numbers that nobody else gets."""
+        last = self.execute(_TAKE, name=counter, n=n).scalar_one()
+        return range(last - n + 1, last + 1)
+
+    def mark(self) -> tuple[int, int]:
+        return len(self._events), len(self._moves)
+
+    def forget_since(self, mark: tuple[int, int]) -> None:
+        """Unsay what an operation that failed has said."""
+        del self._events[mark[0] :]
+        del self._moves[mark[1] :]
+
+    def flush(self) -> Landed:
+        """Write the log lines and the counts of everything done so far."""
+        moves: Counter[Tally] = Counter()
+        for tally, n in self._moves:
+            moves[tally] += n
+        changed = {tally: n for tally, n in moves.items() if n}
+        if changed:
+            rows = [(*tally, n) for tally, n in sorted(changed.items())]
+            self._count(rows)
+        first = 0
+        if self._events:
+            # Last of all: on PostgreSQL this row is what nodes queue for until they commit.
+            first = self.next_ids("seq", len(self._events)).start
+            self._log(first)
+        return Landed(first, self._events, changed, self.now)
+
+    def _count(self, rows: list[tuple[str, str, str, int]]) -> None:
+        source = self.database.rows("queue", "task", "state", "change bigint")
+        self.over(
+            rows,
+            "INSERT INTO tallies (node, queue, task, state, n)"
+            f" SELECT :node, r.queue, r.task, r.state, r.change FROM {source} WHERE true"
+            " ON CONFLICT (node, queue, task, state) DO UPDATE SET n = tallies.n + excluded.n",
+            node=self.node,
+        )
+
+    def _log(self, first: int) -> None:
+        source = self.database.rows(
+            "at bigint",
+            "type",
+            "job bigint",
+            "run bigint",
+            "attempt int",
+            "state",
+            "attempts int",
+            "data",
+        )
+        self.over(
+            self._events,
+            "INSERT INTO events (seq, at, type, job, run, attempt, state, attempts, data)"
+            " SELECT :first + r.n, r.at, r.type, r.job, r.run, r.attempt, r.state, r.attempts,"
+            f" r.data FROM {source}",
+            first=first,
+        )
+
+
+_TAKE = "UPDATE counters SET value = value + :n WHERE name = :name RETURNING value"
+
+
+@lru_cache(maxsize=512)
+def _text(statement: str) -> TextClause:
+    return text(statement)
