@@ -24,7 +24,7 @@ class Record(Struct, frozen=True, kw_only=True):
     """Something that is told, never changed."""
 
 
-class ErrorRecord(Record):
+class ErrorRecord(Record, frozen=True, kw_only=True):
     """Why an attempt failed, for machines and for people."""
 
     error_type: str
@@ -40,7 +40,7 @@ class ErrorRecord(Record):
     rule: str = ""  # which rule classified it
 
 
-class Budgets(Record):
+class Budgets(Record, frozen=True, kw_only=True):
     """What has been used up, kept apart so that one never eats the other."""
 
     attempts: int = 0
@@ -53,7 +53,7 @@ class Budgets(Record):
     snoozes: int = 0
 
 
-class Decision(Record):
+class Decision(Record, frozen=True, kw_only=True):
     """What was decided after an attempt, by which rule, seeing what."""
 
     retry: bool
@@ -63,7 +63,7 @@ class Decision(Record):
     saw: dict[str, Json] = {}
 
 
-class Attempt(Record):
+class Attempt(Record, frozen=True, kw_only=True):
     """One execution in a job's history."""
 
     execution: int  # 1…n over all lives
@@ -81,13 +81,13 @@ class Attempt(Record):
     node: str | None = None
 
 
-class Progress(Record):
+class Progress(Record, frozen=True, kw_only=True):
     done: float | None = None
     total: float | None = None
     text: str | None = None
 
 
-class Job(Record):
+class Job(Record, frozen=True, kw_only=True):
     id: int
     task: str
     queue: str
@@ -121,7 +121,7 @@ class Job(Record):
     args: dict[str, Json] = {}
 
 
-class Event(Record):
+class Event(Record, frozen=True, kw_only=True):
     """One line of the log; never changed, never missing."""
 
     seq: int
@@ -135,7 +135,7 @@ class Event(Record):
     data: dict[str, Json] = {}
 
 
-class StepState(Record):
+class StepState(Record, frozen=True, kw_only=True):
     name: str
     job: int | None = None
     state: str = "waiting"
@@ -148,7 +148,7 @@ class StepState(Record):
     why: str | None = None
 
 
-class Run(Record):
+class Run(Record, frozen=True, kw_only=True):
     id: str  # "r7"
     pipeline: str
     version: int = 1
@@ -173,14 +173,13 @@ def plain(record: Struct) -> dict[str, Any]:
     }
 
 
-def _plain_value(value: object) -> object:
-    match value:
-        case Struct():
-            return plain(value)
-        case list():
-            return [_plain_value(item) for item in value]
-        case _:
-            return value
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return plain(value)
+    if isinstance(value, list):
+        items: list[Any] = value
+        return [_plain_value(item) for item in items]
+    return value
 
 
 @lru_cache

@@ -219,7 +219,7 @@ class Writer:
     def _keep(self, group: list[Entry[Any, Any]], trouble: Trouble, patience: float) -> None:
         """Back into the queue with what must land or may still wait; refuse the rest."""
         now = time.monotonic()
-        refused = []
+        refused: list[Entry[Any, Any]] = []
         for entry in reversed(group):
             may_wait = entry.must_land or now - entry.since < patience
             if may_wait and now < self._stop_by:

@@ -1,0 +1,202 @@
+"""What operators and applications can have changed, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.clock import Instant
+from redrive.protocol.queries import Hello, Reply, Request
+
+# ---- new work ----------------------------------------------------------------------------
+
+
+class JobOrder(Struct, frozen=True, kw_only=True):
+    """One job to enqueue; what is left out comes from the task and the config."""
+
+    args: dict[str, Any] = {}
+    queue: str | None = None
+    operation: str | None = None
+    mode: str | None = None
+    priority: int | None = None
+    delay: float | None = None  # seconds from now
+    at: Instant | None = None  # at the earliest
+    unique: str | None = None
+    hold: bool = False
+
+
+class EnqueuedJob(Struct, frozen=True, kw_only=True):
+    id: int
+    state: str
+    created: bool
+
+
+class Enqueued(Reply, frozen=True, kw_only=True):
+    count: int
+    created: int
+    first_id: int
+    last_id: int
+    jobs: list[EnqueuedJob] = []  # each of them, when there are few
+
+
+class Enqueue(Request, frozen=True, kw_only=True):
+    """All of the orders, or none; `count` repeats a single one."""
+
+    Reply = Enqueued
+    task: str
+    orders: list[JobOrder]
+    count: int = 1
+
+
+class RunOrder(Struct, frozen=True, kw_only=True):
+    args: dict[str, Any] = {}
+    key: str | None = None
+    batch: str | None = None
+
+
+class Started(Reply, frozen=True, kw_only=True):
+    count: int
+    created: int
+    first_id: str
+    last_id: str
+    runs: list[str] = []
+
+
+class Start(Request, frozen=True, kw_only=True):
+    Reply = Started
+    pipeline: str
+    orders: list[RunOrder]
+    mode: str | None = None
+
+
+# ---- verbs on jobs and runs --------------------------------------------------------------
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    code: str
+    message: str
+    hint: str = ""
+    retry_after: float | None = None
+    exit_code: int = 1
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of one of the set."""
+
+    id: str  # "12" or "r7"
+    done: bool
+    state: str | None = None
+    refused: Refused | None = None
+
+
+class Acted(Reply, frozen=True, kw_only=True):
+    outcomes: list[Outcome]
+    redrive: int | None = None  # a set worked off in the background
+    total: int = 0
+
+
+class Act(Request, frozen=True, kw_only=True):
+    """A verb on ids, or on all that match a filter as it was at `as_of`.
+
+    Verbs: requeue cancel kill restart run-now hold release discard.
+    """
+
+    Reply = Acted
+    verb: str
+    ids: list[str] = []
+    where: str | None = None
+    newest: int | None = None  # with `where`: nothing that arrived after this id
+    expected: str | None = None
+    force: bool = False
+    from_step: str | None = None
+    canary: int | None = None
+    pace: str | None = None  # "50/min"
+    stop_at: float | None = None  # share of failures, 0…1
+    reason: str | None = None
+
+
+# ---- the rest ----------------------------------------------------------------------------
+
+
+class Done(Reply, frozen=True, kw_only=True):
+    text: str
+    data: dict[str, Any] = {}
+
+
+class PauseIt(Request, frozen=True, kw_only=True):
+    Reply = Done
+    name: str  # queue:X | task:X | schedule:X | a bare name when only one has it
+    why: str | None = None
+
+
+class ResumeIt(Request, frozen=True, kw_only=True):
+    Reply = Done
+    name: str
+
+
+class Trigger(Request, frozen=True, kw_only=True):
+    Reply = Done
+    schedule: str
+
+
+class Drain(Request, frozen=True, kw_only=True):
+    """Finish what runs, start nothing more; `stop` ends the daemon after that."""
+
+    Reply = Done
+    node: str | None = None
+    stop: bool = True
+
+
+class Undo(Request, frozen=True, kw_only=True):
+    Reply = Done
+    redrive: int
+
+
+class ControlRedrive(Request, frozen=True, kw_only=True):
+    Reply = Done
+    redrive: int
+    verb: str  # pause | resume | stop
+    pace: str | None = None
+
+
+class ReloadReply(Reply, frozen=True, kw_only=True):
+    changed: bool
+    added: list[str]
+    altered: list[str]
+    removed: list[str]
+    needs_restart: list[str]
+    notes: list[str] = []
+
+
+class Reload(Request, frozen=True, kw_only=True):
+    Reply = ReloadReply
+    dry_run: bool = False
+
+
+class Backup(Request, frozen=True, kw_only=True):
+    Reply = Done
+    path: str
+
+
+class AddPipeline(Request, frozen=True, kw_only=True):
+    Reply = Done
+    source: str  # the playbook's text
+    name: str | None = None
+
+
+Command = (
+    Hello
+    | Enqueue
+    | Start
+    | Act
+    | PauseIt
+    | ResumeIt
+    | Trigger
+    | Drain
+    | Undo
+    | ControlRedrive
+    | Reload
+    | Backup
+    | AddPipeline
+)

@@ -1,0 +1,32 @@
+"""How messages travel: frames, sizes, the hello."""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct
+
+MAX_MESSAGE = 4 * 1024 * 1024  # bytes of a request or a reply, over all its frames
+MAX_FRAMES = 4
+
+
+class Call(Struct, frozen=True, kw_only=True, array_like=True):
+    """A request on its way. The same `id` twice does the thing once."""
+
+    id: str
+    body: Raw  # the request, so that who asked can be told even when it cannot be read
+    timeout: float | None = None  # seconds after which nobody waits for the answer any more
+
+
+class Refusal(Struct, frozen=True, kw_only=True, tag="refusal"):
+    """Why a request was not done; `code` is for programs, the rest for people."""
+
+    code: str
+    message: str
+    hint: str = ""
+    retry_after: float | None = None
+    exit_code: int = 1
+
+
+class Answer(Struct, frozen=True, kw_only=True, array_like=True):
+    id: str
+    body: Raw  # the reply
+    refusal: Refusal | None = None

@@ -1,0 +1,571 @@
+"""What anybody who may look can ask, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from redrive.clock import Instant
+from redrive.models import (
+    Attempt,
+    Decision,
+    Event,
+    Job,
+    Run,
+)
+
+
+class Request(Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
+    """Something asked; `Reply` is what answers it."""
+
+    Reply: ClassVar[type[Struct]]
+
+
+class Reply(Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
+    """Something answered."""
+
+
+# ---- who is there ------------------------------------------------------------------------
+
+
+class Welcome(Reply, frozen=True, kw_only=True):
+    """The daemon introduces itself; consoles and commands show the environment's name."""
+
+    version: int
+    program: str  # redrive's own version
+    node: str
+    epoch: str  # new with every start of the daemon: everything known before is void
+    store: str
+    role: Literal["viewer", "operator"]
+    who: str
+    environment: str | None = None
+    colour: str | None = None
+    protected: bool = False
+    events: str | None = None  # where events are told, when asked over tcp
+    config: str | None = None
+    pid: int = 0
+    state_dir: str = ""
+
+
+class Hello(Request, frozen=True, kw_only=True):
+    Reply = Welcome
+    version: int
+    client: str
+
+
+# ---- the whole at a glance ---------------------------------------------------------------
+
+
+class QueueRow(Struct, frozen=True, kw_only=True):
+    name: str
+    priority: int = 0
+    reserved: int = 0
+    concurrency: int | None = None
+    rate: str | None = None
+    paused: bool = False
+    paused_by: str | None = None
+    paused_at: Instant | None = None
+    paused_why: str | None = None
+    states: dict[str, int] = {}
+    scheduled: int | None = None
+    running: int = 0
+    oldest_ready_at: Instant | None = None
+
+
+class Pause(Struct, frozen=True, kw_only=True):
+    kind: str
+    name: str
+    at: Instant
+    by: str
+    why: str | None = None
+
+
+class PoolRow(Struct, frozen=True, kw_only=True):
+    name: str
+    workers: int
+    busy: int
+    trouble: str | None = None
+
+
+class NodeRow(Struct, frozen=True, kw_only=True):
+    name: str
+    state: str  # up | draining | late | stopped | lost
+    started_at: Instant
+    beat_at: Instant
+    version: str
+    slots: int
+    busy: int = 0
+    cpu: float | None = None  # percent of the machine
+    memory: int | None = None  # bytes used
+    memory_total: int | None = None
+    queues: list[str] = []
+    pools: list[PoolRow] = []
+    leader: bool = False
+
+
+class Attention(Struct, frozen=True, kw_only=True):
+    """Something an operator should know of, and where to look."""
+
+    kind: str
+    text: str
+    where: str = ""  # a filter, or a name
+    screen: str = "jobs"
+    severity: Literal["warning", "error"] = "warning"
+
+
+class DueRow(Struct, frozen=True, kw_only=True):
+    """What falls due: retries and scheduled jobs by minute and queue, and schedules."""
+
+    at: Instant
+    kind: Literal["retry", "scheduled", "schedule", "gate"]
+    n: int
+    name: str
+
+
+class StatusReply(Reply, frozen=True, kw_only=True):
+    seq: int
+    at: Instant
+    epoch: str
+    environment: str | None
+    node: str
+    state: str  # running | draining | waiting for the store
+    trouble: str | None
+    states: dict[str, int]
+    queues: list[QueueRow]
+    nodes: list[NodeRow]
+    paused: list[Pause]
+    attention: list[Attention]
+    due: list[DueRow]
+    uptime: float = 0.0
+
+
+class Status(Request, frozen=True, kw_only=True):
+    Reply = StatusReply
+
+
+# ---- lists -------------------------------------------------------------------------------
+
+
+class JobPage(Reply, frozen=True, kw_only=True):
+    jobs: list[Job]
+    after: str | None  # ask with this for the next page; None: there is none
+    as_of: int  # the seq this page is true of
+    total: int | None = None
+    exact: bool = True
+
+
+class ListJobs(Request, frozen=True, kw_only=True):
+    """`after` continues a listing; `offset` jumps, for a table that scrolls."""
+
+    Reply = JobPage
+    where: str = ""
+    sort: str | None = None
+    limit: int = 50
+    after: str | None = None
+    offset: int | None = None
+    count: bool = False
+
+
+class GroupRow(Struct, frozen=True, kw_only=True):
+    fingerprint: str
+    error_type: str
+    category: str
+    signature: str
+    dead: int
+    retrying: int
+    first_at: Instant
+    last_at: Instant
+    tasks: dict[str, int]
+    queues: dict[str, int]
+    sample: int
+    user_message: str = ""
+    guidance: str = ""
+    trend: list[int] = []  # the last 24 hours
+
+
+class GroupPage(Reply, frozen=True, kw_only=True):
+    groups: list[GroupRow]
+    as_of: int
+
+
+class ListGroups(Request, frozen=True, kw_only=True):
+    Reply = GroupPage
+    where: str = ""
+    limit: int = 200
+
+
+class RunPage(Reply, frozen=True, kw_only=True):
+    runs: list[Run]
+    after: str | None
+    as_of: int
+
+
+class ListRuns(Request, frozen=True, kw_only=True):
+    Reply = RunPage
+    where: str = ""
+    limit: int = 50
+    after: str | None = None
+
+
+class GateRow(Struct, frozen=True, kw_only=True):
+    step: str
+    round: int
+    unsettled: int
+    waiting: int
+    opens_at: Instant | None = None
+    opened_at: Instant | None = None
+
+
+class BatchRow(Struct, frozen=True, kw_only=True):
+    name: str
+    pipeline: str
+    created_at: Instant
+    runs: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+    phases: dict[str, dict[str, int]] = {}  # step → state → count
+    gates: list[GateRow] = []
+
+
+class BatchPage(Reply, frozen=True, kw_only=True):
+    batches: list[BatchRow]
+    as_of: int
+
+
+class ListBatches(Request, frozen=True, kw_only=True):
+    Reply = BatchPage
+    limit: int = 200
+
+
+class QueuePage(Reply, frozen=True, kw_only=True):
+    queues: list[QueueRow]
+    as_of: int
+
+
+class ListQueues(Request, frozen=True, kw_only=True):
+    Reply = QueuePage
+
+
+class FireRow(Struct, frozen=True, kw_only=True):
+    slot: Instant
+    at: Instant
+    outcome: str  # fired | skipped | missed
+    job: int | None = None
+    run: str | None = None
+    state: str | None = None
+    took: float | None = None
+
+
+class ScheduleRow(Struct, frozen=True, kw_only=True):
+    name: str
+    what: str  # "task x" | "pipeline y"
+    words: str
+    timezone: str
+    next: list[Instant] = []
+    last: list[FireRow] = []
+    missed: str = "once"
+    overlap: str = "skip"
+    paused: bool = False
+    paused_by: str | None = None
+
+
+class SchedulePage(Reply, frozen=True, kw_only=True):
+    schedules: list[ScheduleRow]
+    as_of: int
+
+
+class ListSchedules(Request, frozen=True, kw_only=True):
+    Reply = SchedulePage
+    next: int = 5
+
+
+class NodePage(Reply, frozen=True, kw_only=True):
+    nodes: list[NodeRow]
+    as_of: int
+
+
+class ListNodes(Request, frozen=True, kw_only=True):
+    Reply = NodePage
+
+
+class RedriveRow(Struct, frozen=True, kw_only=True):
+    id: int
+    state: str
+    created_at: Instant
+    by: str
+    where: str | None
+    total: int
+    requeued: int
+    skipped: int
+    succeeded: int
+    failed: int
+    options: dict[str, Any] = {}
+    finished_at: Instant | None = None
+    why: str | None = None
+
+
+class RedrivePage(Reply, frozen=True, kw_only=True):
+    redrives: list[RedriveRow]
+
+
+class ListRedrives(Request, frozen=True, kw_only=True):
+    Reply = RedrivePage
+    limit: int = 100
+
+
+class PipelineRow(Struct, frozen=True, kw_only=True):
+    name: str
+    version: int
+    created_at: Instant
+    steps: list[str]
+    origin: str  # config | playbook
+
+
+class PipelinePage(Reply, frozen=True, kw_only=True):
+    pipelines: list[PipelineRow]
+
+
+class ListPipelines(Request, frozen=True, kw_only=True):
+    Reply = PipelinePage
+
+
+# ---- one thing ---------------------------------------------------------------------------
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """One attempt of the retry timeline that has not happened yet."""
+
+    attempt: int
+    at: Instant
+    approximate: bool = False
+    last: bool = False
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What the running attempt uses."""
+
+    pids: list[int]
+    cpu: float
+    memory: int
+    at: Instant
+
+
+class JobReply(Reply, frozen=True, kw_only=True):
+    job: Job
+    history: list[Attempt]
+    plan: list[Plan] = []
+    policy: str = ""
+    next: str = ""  # what the operator can do now, in one sentence
+    usage: Usage | None = None
+    as_of: int = 0
+
+
+class ShowJob(Request, frozen=True, kw_only=True):
+    Reply = JobReply
+    id: int
+
+
+class RunReply(Reply, frozen=True, kw_only=True):
+    run: Run
+    next: str = ""
+    as_of: int = 0
+
+
+class ShowRun(Request, frozen=True, kw_only=True):
+    Reply = RunReply
+    id: str
+
+
+class PipelineReply(Reply, frozen=True, kw_only=True):
+    name: str
+    version: int
+    definition: dict[str, Any]
+    source: str
+    graph: str
+
+
+class ShowPipeline(Request, frozen=True, kw_only=True):
+    Reply = PipelineReply
+    name: str
+    version: int | None = None
+
+
+class WhyReply(Reply, frozen=True, kw_only=True):
+    """`code` names the kind of reason; `text` says it; `saw` are the values behind it."""
+
+    id: str
+    state: str
+    code: str
+    text: str
+    saw: dict[str, Any] = {}
+    decision: Decision | None = None
+    hint: str = ""
+
+
+class Why(Request, frozen=True, kw_only=True):
+    Reply = WhyReply
+    id: str
+
+
+class EventPage(Reply, frozen=True, kw_only=True):
+    events: list[Event]
+    head: int  # the newest seq in the store
+    oldest: int = 0
+
+
+class ListEvents(Request, frozen=True, kw_only=True):
+    """Events after a seq, oldest first; of one job or run when `id` is given."""
+
+    Reply = EventPage
+    after: int = 0
+    limit: int = 1000
+    id: str | None = None
+    last: int | None = None  # instead of `after`: the newest so many
+
+
+class LogReply(Reply, frozen=True, kw_only=True):
+    data: bytes
+    offset: int  # where to go on reading
+    size: int
+    finished: bool
+    attempt: int
+    execution: int
+    warning: str | None = None
+
+
+class ReadLog(Request, frozen=True, kw_only=True):
+    Reply = LogReply
+    id: int
+    attempt: int | None = None  # an execution's number; None: the newest
+    offset: int = 0
+    limit: int = 256 * 1024
+    tail: bool = False
+
+
+class ClassifyReply(Reply, frozen=True, kw_only=True):
+    category: str
+    error_type: str
+    message: str
+    user_message: str
+    guidance: str
+    should_retry: bool
+    rule: str
+
+
+class Classify(Request, frozen=True, kw_only=True):
+    Reply = ClassifyReply
+    text: str
+    task: str | None = None
+
+
+class PolicyRow(Struct, frozen=True, kw_only=True):
+    attempt: int
+    delay: float
+    earliest: float
+    latest: float
+
+
+class PolicyReply(Reply, frozen=True, kw_only=True):
+    name: str
+    policy: dict[str, Any]
+    timeline: list[PolicyRow]
+
+
+class ShowPolicy(Request, frozen=True, kw_only=True):
+    Reply = PolicyReply
+    name: str  # of a policy, or of a task
+
+
+class RuleChange(Struct, frozen=True, kw_only=True):
+    job: int
+    message: str
+    was: str
+    now: str
+    rule: str
+
+
+class RulesReply(Reply, frozen=True, kw_only=True):
+    examined: int
+    changed: list[RuleChange]
+
+
+class TestRules(Request, frozen=True, kw_only=True):
+    Reply = RulesReply
+    since: float = 7 * 86400.0
+
+
+class PreviewReply(Reply, frozen=True, kw_only=True):
+    """What a verb would do to a set, frozen at `as_of`."""
+
+    total: int
+    by_state: dict[str, int]
+    fits: int
+    excluded: dict[str, int]  # why → how many
+    sample: list[Job]
+    as_of: int
+    newest: int  # the highest id included; later arrivals are not
+
+
+class Preview(Request, frozen=True, kw_only=True):
+    Reply = PreviewReply
+    verb: str
+    ids: list[int] = []
+    where: str | None = None
+    force: bool = False
+
+
+class FateReply(Reply, frozen=True, kw_only=True):
+    """What became of a request whose answer was lost."""
+
+    known: bool
+    refusal: str | None = None
+
+
+class Fate(Request, frozen=True, kw_only=True):
+    Reply = FateReply
+    request: str
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    name: str
+    ok: bool
+    text: str
+    hint: str = ""
+
+
+class DoctorReply(Reply, frozen=True, kw_only=True):
+    checks: list[Check]
+
+
+class Doctor(Request, frozen=True, kw_only=True):
+    Reply = DoctorReply
+
+
+Query = (
+    Hello
+    | Status
+    | ListJobs
+    | ListGroups
+    | ListRuns
+    | ListBatches
+    | ListQueues
+    | ListSchedules
+    | ListNodes
+    | ListRedrives
+    | ListPipelines
+    | ShowJob
+    | ShowRun
+    | ShowPipeline
+    | Why
+    | ListEvents
+    | ReadLog
+    | Classify
+    | ShowPolicy
+    | TestRules
+    | Preview
+    | Fate
+    | Doctor
+)
