@@ -30,14 +30,18 @@ class Environment:
         self._environ = environ
         self._problems = problems
 
-    def fill_in(self, value: Toml, key: Key = ()) -> Toml:
+    def fill_in(self, table: dict[str, Toml], key: Key = ()) -> dict[str, Toml]:
+        """The table anew, with every variable in its texts replaced by its value."""
+        return {name: self._value(item, (*key, name)) for name, item in table.items()}
+
+    def _value(self, value: Toml, key: Key) -> Toml:
         match value:
             case str() if "$" in value:
                 return self._text(value, key)
             case dict():
-                return {name: self.fill_in(item, (*key, name)) for name, item in value.items()}
+                return self.fill_in(value, key)
             case list():
-                return [self.fill_in(item, (*key, index)) for index, item in enumerate(value)]
+                return [self._value(item, (*key, place)) for place, item in enumerate(value)]
             case _:
                 return value
 
@@ -60,13 +64,12 @@ class Environment:
         name, default = found.groups()
         if name is None:
             raise ValueError('got a "${" that names no variable, expected "$${" if it is meant so')
-        value: str | None = self._environ.get(name)
-        if not value and default is not None:  # as in a shell, also for one that is set but empty
-            value = default
+        value = self._environ.get(name)
+        if not value and default is not None:
+            return str(default)  # as in a shell, also for a variable that is set but empty
         if value is None:
-            raise ValueError(
-                f"the variable {name} is not set, expected a value or ${{{name}:-default}}"
-            )
+            text = f"the variable {name} is not set, expected a value or ${{{name}:-default}}"
+            raise ValueError(text)
         if any("\ud800" <= letter <= "\udfff" for letter in value):
             raise ValueError(f"the variable {name} is not UTF-8")
         self.secrets.add(value)

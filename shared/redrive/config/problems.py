@@ -6,6 +6,7 @@ what a config holds.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -73,13 +74,13 @@ class Problems:
 
 def dotted(key: Key) -> str:
     """A key as people write it: `tasks.parse.delays[0]`."""
-    text = ""
-    for part in key:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part if _BARE_KEY.fullmatch(part) else quoted(part)}"
-    return text.removeprefix(".")
+    texts = (f"[{each}]" if isinstance(each, int) else f".{part(each)}" for each in key)
+    return "".join(texts).removeprefix(".")
+
+
+def part(name: str) -> str:
+    """One part of a key, in quotes where TOML wants them."""
+    return name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def instead(name: str, known: Collection[str]) -> str:

@@ -27,6 +27,8 @@ Condition = Annotated[str, msgspec.Meta(extra={"as": "condition"})]  # Jinja2, o
 Template = Annotated[str, msgspec.Meta(extra={"as": "template"})]  # Jinja2, text
 Templates = Annotated[Any, msgspec.Meta(extra={"as": "templates"})]  # JSON, its texts Jinja2
 Natural = Annotated[int, msgspec.Meta(ge=1)]
+ExitCode = Annotated[int, msgspec.Meta(ge=1, le=255)]
+HttpStatus = Annotated[int, msgspec.Meta(ge=100, le=599)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
@@ -123,9 +125,9 @@ class ErrorRule(Section, frozen=True, kw_only=True):
 
     exception: str | list[str] | None = None
     match: Pattern | None = None
-    exit_code: int | list[int] | None = None
+    exit_code: ExitCode | list[ExitCode] | None = None
     signal: str | list[str] | None = None
-    status: int | str | list[int | str] | None = None  # 503, "5xx"
+    status: HttpStatus | str | list[HttpStatus | str] | None = None  # 503, "5xx"
     task: Name | list[Name] | None = None
     type: Name
     category: Literal["transient", "permanent", "unknown"]
@@ -163,7 +165,7 @@ class HttpCall(Section, frozen=True, kw_only=True):
     params: dict[str, Template] = {}
     json: Templates = None
     body: Template | None = None
-    expect: list[int] = []  # empty: any 2xx
+    expect: list[HttpStatus] = []  # empty: any 2xx
     redirects: Annotated[int, msgspec.Meta(ge=0, le=20)] = 5
     max_response: Size = 1024 * 1024
     allow_private_redirects: bool = False

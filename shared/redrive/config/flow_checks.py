@@ -1,0 +1,87 @@
+"""Checks on what starts and joins tasks: pipelines and schedules."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from redrive.config.lines import Key
+from redrive.config.problems import Problems, instead
+from redrive.config.relations import Names, exactly_one
+from redrive.config.sections import Schedule, Step, Tables
+from redrive.config.task_checks import check_retry, policy_names, queue_names, task_names
+from redrive.config.values import quoted
+
+
+def check_pipelines(tables: Tables, problems: Problems) -> None:
+    tasks, queues, policies = task_names(tables), queue_names(tables), policy_names(tables)
+    for name, pipeline in tables.pipelines.items():
+        steps: Key = ("pipelines", name, "steps")
+        if not pipeline.steps:
+            problems.doubt(("pipelines", name), "got no step, expected at least one")
+            continue
+        if not problems.inside(steps):  # a step that was misread would seem to be missing
+            _check_order(pipeline.steps, steps, problems)
+        for place, step in enumerate(pipeline.steps):
+            key = (*steps, place)
+            tasks.refer(problems, (*key, "task"), step.task)
+            tasks.refer(problems, (*key, "clear"), step.clear)
+            queues.refer(problems, (*key, "queue"), step.queue)
+            check_retry(step.retry, (*key, "retry"), policies, problems)
+
+
+def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:
+    first: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        if step.name in first:
+            text = f"{quoted(step.name)} names steps[{first[step.name]}] too, expected another name"
+            problems.add((*key, place, "name"), text)
+        first.setdefault(step.name, place)
+    names = Names("step", key, first)
+    for place, step in enumerate(steps):
+        for at, needed in enumerate(step.needs or []):
+            names.refer(problems, (*key, place, "needs", at), needed)
+    if not problems.inside(key):
+        _check_for_circle(steps, key, problems)
+
+
+def _check_for_circle(steps: list[Step], key: Key, problems: Problems) -> None:
+    """A step without `needs` follows the step before it, so that too may close a circle."""
+    names = [step.name for step in steps]
+    needs = {
+        step.name: names[max(place - 1, 0) : place] if step.needs is None else step.needs
+        for place, step in enumerate(steps)
+    }
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as found:
+        circle: list[str] = found.args[1]
+        text = f"the steps wait for each other, {' -> '.join(circle)}, expected no circle"
+        problems.add((*key, names.index(circle[0])), text)
+
+
+def check_schedules(tables: Tables, problems: Problems) -> None:
+    tasks, queues = task_names(tables), queue_names(tables)
+    pipelines = Names("pipeline", ("pipelines",), tables.pipelines)
+    for name, schedule in tables.schedules.items():
+        key: Key = ("schedules", name)
+        exactly_one(problems, key, schedule, ("task", "pipeline"), ("cron", "every", "at"))
+        tasks.refer(problems, (*key, "task"), schedule.task)
+        pipelines.refer(problems, (*key, "pipeline"), schedule.pipeline)
+        queues.refer(problems, (*key, "queue"), schedule.queue)
+        _check_times(schedule, key, problems)
+
+
+def _check_times(schedule: Schedule, key: Key, problems: Problems) -> None:
+    if schedule.cron is not None:
+        from redrive.cron import parse_cron  # only a config with a crontab line needs it
+
+        try:
+            parse_cron(schedule.cron)
+        except ValueError as wrong:
+            problems.add((*key, "cron"), str(wrong))
+    try:
+        ZoneInfo(schedule.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        near = instead(schedule.timezone, available_timezones())
+        problems.add((*key, "timezone"), f"unknown time zone {quoted(schedule.timezone)}, {near}")

@@ -1,0 +1,100 @@
+"""The config in force, written as TOML: defaults filled in, secrets left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct, inspect
+
+from redrive.config.kinds import mark_name
+from redrive.config.lines import Key
+from redrive.config.load import Loaded
+from redrive.config.problems import part
+from redrive.config.values import Toml, format_duration, format_size
+from redrive.config.written import members, tables
+
+Styles = dict[str, str | None]
+
+
+def show(loaded: Loaded) -> str:
+    """What `redrive config show` prints."""
+    return "\n".join(_Writer(loaded).table(tables(loaded.config), (), {})).strip() + "\n"
+
+
+class _Writer:
+    def __init__(self, loaded: Loaded) -> None:
+        self._redact = loaded.redact
+        self._masked = loaded.masked
+
+    def table(self, table: dict[str, Any], key: Key, styles: Styles) -> Iterator[str]:
+        """The plain keys of a table, then the tables inside it, each under its header."""
+        inner: list[tuple[str, Key, Struct]] = []
+        for name, value in table.items():
+            below = (*key, name)
+            match value:
+                case Struct():
+                    inner.append(("[{}]", below, value))
+                case {} if value and all(isinstance(each, Struct) for each in value.values()):
+                    inner += [("[{}]", (*below, each), value[each]) for each in value]
+                case [Struct(), *_]:
+                    inner += [("[[{}]]", (*below, at), each) for at, each in enumerate(value)]
+                case None if styles.get(name) != "lasting":
+                    pass  # off, and there is no word for it
+                case _:
+                    yield f"{part(name)} = {self._value(value, below, styles.get(name))}"
+        for header, below, section in inner:
+            names = ".".join(part(name) for name in below if isinstance(name, str))
+            yield from ("", header.format(names))
+            yield from self.table(members(section), below, _styles(type(section)))
+
+    def _value(self, value: Toml | None, key: Key, style: str | None) -> str:
+        if key in self._masked:
+            value = self._masked[key]
+        match value:
+            case None:
+                return '"forever"'
+            case float() if style in ("duration", "lasting"):
+                return f'"{format_duration(value)}"'
+            case int() if style == "size":
+                return f'"{format_size(value)}"'
+            case str():
+                # JSON escapes as TOML does, but leaves alone one character that TOML forbids.
+                text = json.dumps(self._redact(value), ensure_ascii=False)
+                return text.replace("\x7f", "\\u007f")
+            case datetime():
+                return value.isoformat()
+            case list():
+                items = (self._value(item, (*key, at), style) for at, item in enumerate(value))
+                return f"[{', '.join(items)}]"
+            case dict():
+                pairs = (
+                    f"{part(name)} = {self._value(value[name], (*key, name), None)}"
+                    for name in value
+                )
+                return f"{{ {', '.join(pairs)} }}" if value else "{}"
+            case _:
+                return json.dumps(value)
+
+
+@lru_cache
+def _styles(section: type[Struct]) -> Styles:
+    """How people write the values of a section, by key."""
+    kind = inspect.type_info(section)
+    assert isinstance(kind, inspect.StructType)
+    return {field.encode_name: _style(field.type) for field in kind.fields}
+
+
+def _style(kind: inspect.Type) -> str | None:
+    match kind:
+        case inspect.Metadata():
+            return mark_name(kind)
+        case inspect.UnionType(types=kinds):
+            return next(filter(None, map(_style, kinds)), None)
+        case inspect.ListType(item_type=item):
+            return _style(item)
+        case _:
+            return None

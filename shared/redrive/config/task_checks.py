@@ -1,0 +1,164 @@
+"""Checks on tasks and on what becomes of their failures: policies, error rules, hooks."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from redrive.config.lines import Key
+from redrive.config.problems import Problems, instead
+from redrive.config.relations import Names, exactly_one
+from redrive.config.sections import ErrorRule, Heartbeat, HttpCall, Retry, Tables, Task
+from redrive.config.values import format_duration, quoted
+from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
+
+HOOK_WORDS = ("dead", "stalled", "poison")
+
+_STATUS = re.compile(r"[1-5](?:[0-9]{2}|xx)", re.IGNORECASE)
+_MATCHERS = ("exception", "match", "exit_code", "signal", "status", "task")
+
+
+def task_names(tables: Tables) -> Names:
+    return Names("task", ("tasks",), tables.tasks)
+
+
+def queue_names(tables: Tables) -> Names:
+    """A queue must be written down: a typo would be a lane without limits."""
+    return Names("queue", ("queues",), tables.queues, "default")
+
+
+def policy_names(tables: Tables) -> Names:
+    return Names("retry policy", ("retry",), tables.retry, "default")
+
+
+def check_policies(tables: Tables, problems: Problems) -> None:
+    for name, retry in tables.retry.items():
+        check_policy(retry, ("retry", name), problems)
+
+
+def check_retry(
+    retry: bool | int | str | Retry | None, key: Key, policies: Names, problems: Problems
+) -> None:
+    match retry:
+        case str():
+            policies.refer(problems, key, retry)
+        case Retry():
+            check_policy(retry, key, problems)
+        case _:
+            pass
+
+
+def check_policy(retry: Retry, key: Key, problems: Problems) -> None:
+    if retry.delays is not None and retry.backoff is not None:
+        problems.add((*key, "delays"), "got backoff too, expected only one of delays, backoff")
+    if retry.delays == []:
+        problems.doubt((*key, "delays"), "got no delay, expected at least one")
+    if retry.backoff and retry.backoff.cap < retry.backoff.first:
+        first = format_duration(retry.backoff.first)
+        text = f"got {format_duration(retry.backoff.cap)}, expected at least `first`, {first}"
+        problems.doubt((*key, "backoff", "cap"), text)
+
+
+def check_errors(tables: Tables, problems: Problems) -> None:
+    tasks = task_names(tables)
+    for place, rule in enumerate(tables.errors):
+        key: Key = ("errors", place)
+        if all(getattr(rule, name) is None for name in _MATCHERS):
+            problems.doubt(
+                key,
+                f"matches nothing in particular, expected at least one of {', '.join(_MATCHERS)}",
+            )
+        for at, name in _each((*key, "task"), rule.task):
+            tasks.refer(problems, at, name)
+        _check_evidence(rule, key, problems)
+
+
+def _check_evidence(rule: ErrorRule, key: Key, problems: Problems) -> None:
+    signals = [known.name for known in signal.Signals]
+    for at, name in _each((*key, "signal"), rule.signal):
+        if "SIG" + name.upper().removeprefix("SIG") not in signals:
+            problems.add(at, f"unknown signal {quoted(name)}, {instead(name, signals)}")
+    statuses = rule.status if isinstance(rule.status, list) else [rule.status]
+    for status in statuses:
+        if isinstance(status, str) and not _STATUS.fullmatch(status):
+            text = f'got {quoted(status)}, expected an HTTP status such as 503 or "5xx"'
+            problems.add((*key, "status"), text)
+
+
+def check_tasks(tables: Tables, problems: Problems) -> None:
+    pools = Names("pool", ("pools",), tables.pools, "default")
+    queues, policies = queue_names(tables), policy_names(tables)
+    for name, task in tables.tasks.items():
+        key: Key = ("tasks", name)
+        _check_action(task, key, problems)
+        pools.refer(problems, (*key, "pool"), task.pool)
+        queues.refer(problems, (*key, "queue"), task.queue)
+        check_retry(task.retry, (*key, "retry"), policies, problems)
+        if task.heartbeat:
+            _check_heartbeat(task, task.heartbeat, (*key, "heartbeat"), problems)
+
+
+def _check_action(task: Task, key: Key, problems: Problems) -> None:
+    exactly_one(problems, key, task, ("python", "command", "http"))
+    if task.python is not None and not _is_callable_path(task.python):
+        text = f'got {quoted(task.python)}, expected "package.module:function"'
+        problems.add((*key, "python"), text)
+    if task.command is not None:
+        check_command(task.command, (*key, "command"), problems)
+    if task.http:
+        check_call(task.http, (*key, "http"), problems)
+
+
+def _check_heartbeat(task: Task, heartbeat: Heartbeat, key: Key, problems: Problems) -> None:
+    if heartbeat.stalled_after < 4 * heartbeat.every:
+        text = (
+            f"got {format_duration(heartbeat.stalled_after)}, expected at least 4 times "
+            f"`every`, {format_duration(4 * heartbeat.every)}"
+        )
+        problems.doubt((*key, "stalled_after"), text)
+    if task.http and heartbeat.source in ("job", "notify", "output"):
+        text = f'an HTTP call cannot beat, got {quoted(heartbeat.source)}, expected "process"'
+        problems.add((*key, "from"), text)
+    if task.command and heartbeat.source == "job":
+        text = 'only Python tasks have a job to beat, expected "notify", "output" or "process"'
+        problems.add((*key, "from"), text)
+
+
+def check_hooks(tables: Tables, problems: Problems) -> None:
+    known = (*HOOK_WORDS, *EVENT_TYPES)
+    for place, hook in enumerate(tables.hooks):
+        key: Key = ("hooks", place)
+        exactly_one(problems, key, hook, ("command", "http"))
+        if hook.on == []:
+            problems.doubt((*key, "on"), "got nothing, expected at least one type of event")
+        for at, name in _each((*key, "on"), hook.on):
+            if name not in known and not name.startswith(REDRIVE_PREFIX):
+                problems.add(at, f"unknown type of event {quoted(name)}, {instead(name, known)}")
+        if hook.command is not None:
+            check_command(hook.command, (*key, "command"), problems)
+        if hook.http:
+            check_call(hook.http, (*key, "http"), problems)
+
+
+def check_command(command: str | list[str], key: Key, problems: Problems) -> None:
+    program = command if isinstance(command, str) else "".join(command[:1])
+    if not program.strip():
+        problems.doubt(key, "names no program, expected one")
+
+
+def check_call(call: HttpCall, key: Key, problems: Problems) -> None:
+    if call.url and not call.url.startswith(("http://", "https://", "{{")):
+        text = f"got {quoted(call.url)}, expected an http:// or https:// address"
+        problems.add((*key, "url"), text)
+
+
+def _each(key: Key, names: str | list[str] | None) -> list[tuple[Key, str]]:
+    """Every name with its place, whether one was written or a list."""
+    if isinstance(names, str):
+        return [(key, names)]
+    return [((*key, at), name) for at, name in enumerate(names or [])]
+
+
+def _is_callable_path(text: str) -> bool:
+    module, _, function = text.partition(":")
+    return all(part.isidentifier() for part in (*module.split("."), *function.split(".")))
