@@ -1,0 +1,38 @@
+"""One daemon per state directory: a lock taken before anything is touched."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from redrive.errors import AlreadyRunning
+
+
+class InstanceLock:
+    """Held by an open file, so it goes with the process however that ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "redrived.lock"
+        self._file: int | None = None
+
+    def take(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(file)
+            raise AlreadyRunning(
+                f"another redrived (pid {holder}) holds {self.path.parent}",
+                hint="`redrive status` talks to it; a second one needs a state_dir of its own",
+            ) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

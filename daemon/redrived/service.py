@@ -1,0 +1,72 @@
+"""The shape of everything that runs as long as the daemon does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """Something the supervisor starts and, in reverse order, stops."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Signal:
+    """Wakes one loop; said twice before anybody listens, it is heard once."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def say(self) -> None:
+        self._event.set()
+
+    async def hear(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+
+class Loop:
+    """A service around one step that runs whenever it is woken."""
+
+    def __init__(self) -> None:
+        self._signal = Signal()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__.lower()
+
+    def wake(self) -> None:
+        self._signal.say()
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def run_once(self) -> bool:
+        """The step; True asks for the next one at once."""
+        raise NotImplementedError
+
+    async def _run(self) -> None:
+        while True:
+            await self._signal.hear()
+            try:
+                if await self.run_once():
+                    self.wake()
+            except asyncio.CancelledError:
+                raise
+            except Exception:  # one bad round must not end the service
+                log.exception("%s failed; it goes on in a second", self.name)
+                await asyncio.sleep(1)
+                self.wake()

@@ -1,0 +1,88 @@
+"""Reading the event log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, text
+
+from redrive.models import Event
+from redrived.store.unit import EventRow, Landed
+
+_COLUMNS = "seq, at, type, job, run, attempt, state, attempts, data"
+
+
+def head(connection: Connection) -> int:
+    """The seq of the newest event."""
+    value = connection.execute(text("SELECT value FROM counters WHERE name = 'seq'")).scalar()
+    return int(value or 0)
+
+
+def oldest(connection: Connection) -> int:
+    value = connection.execute(text("SELECT min(seq) FROM events")).scalar()
+    return int(value or 0)
+
+
+def after(connection: Connection, seq: int, limit: int) -> list[Event]:
+    return _ask(
+        connection,
+        f"SELECT {_COLUMNS} FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit",
+        seq=seq,
+        limit=limit,
+    )
+
+
+def newest(connection: Connection, n: int) -> list[Event]:
+    """The newest `n`, oldest of them first."""
+    found = _ask(connection, f"SELECT {_COLUMNS} FROM events ORDER BY seq DESC LIMIT :n", n=n)
+    return found[::-1]
+
+
+def of_job(connection: Connection, job: int, seq: int = 0, limit: int = 1_000_000) -> list[Event]:
+    return _ask(
+        connection,
+        f"SELECT {_COLUMNS} FROM events WHERE job = :job AND seq > :seq ORDER BY seq LIMIT :limit",
+        job=job,
+        seq=seq,
+        limit=limit,
+    )
+
+
+def of_run(connection: Connection, run: int, seq: int = 0, limit: int = 1_000_000) -> list[Event]:
+    return _ask(
+        connection,
+        f"SELECT {_COLUMNS} FROM events WHERE run = :run AND seq > :seq ORDER BY seq LIMIT :limit",
+        run=run,
+        seq=seq,
+        limit=limit,
+    )
+
+
+def announced(landed: Landed) -> list[Event]:
+    """The events of a group as everybody may hear them."""
+    return [_event((landed.first_seq + n, *row)) for n, row in enumerate(landed.events)]
+
+
+def _ask(connection: Connection, statement: str, **parameters: Any) -> list[Event]:
+    return _events(connection.execute(text(statement), parameters))
+
+
+def _events(rows: Iterable[Any]) -> list[Event]:
+    return [_event(row) for row in rows]
+
+
+def _event(row: tuple[int, *EventRow]) -> Event:
+    seq, at, kind, job, run, attempt, state, attempts, data = row
+    return Event(
+        seq=seq,
+        at=at,
+        type=kind,
+        job=job,
+        run=None if run is None else f"r{run}",
+        attempt=attempt,
+        state=state,
+        attempts=attempts,
+        data=msgspec.json.decode(data) if data else {},
+    )

@@ -1,0 +1,151 @@
+"""Reading jobs: one, or a page of those that match."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
+
+from redrive.errors import UsageProblem
+from redrive.lifecycle import JobState
+from redrive.models import Budgets, ErrorRecord, Job, Progress
+from redrived.store.tables import HELD, jobs
+
+_decode = msgspec.json.decode
+
+
+class Page(NamedTuple):
+    jobs: list[Job]
+    after: str | None
+    as_of: int
+
+
+_SORTS = {
+    "id": jobs.c.id,
+    "next": jobs.c.available_at,
+    "priority": jobs.c.priority,
+    "attempt": jobs.c.attempts,
+    "age": jobs.c.created_at,
+    "finished": jobs.c.finished_at,
+    "task": jobs.c.task,
+    "queue": jobs.c.queue,
+    "state": jobs.c.state,
+}
+
+
+def get(connection: Connection, id: int) -> Job | None:
+    row = connection.execute(select(jobs).where(jobs.c.id == id)).mappings().first()
+    return None if row is None else record(dict(row))
+
+
+def get_many(connection: Connection, ids: list[int]) -> list[Job]:
+    rows = connection.execute(select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.id))
+    return [record(dict(row)) for row in rows.mappings()]
+
+
+def page(
+    connection: Connection,
+    where: ColumnElement[bool] | None,
+    *,
+    sort: str = "-id",
+    limit: int = 50,
+    after: str | None = None,
+    offset: int | None = None,
+) -> Page:
+    """A page of jobs, found by where the last one ended rather than by counting rows."""
+    name = sort.removeprefix("-")
+    column = _SORTS.get(name)
+    if column is None:
+        raise UsageProblem(f"jobs cannot be sorted by {name!r}", hint=f"by {', '.join(_SORTS)}")
+    down = sort.startswith("-")
+    query = select(jobs)
+    if where is not None:
+        query = query.where(where)
+    if after is not None:
+        query = query.where(_beyond(column, after, down))
+    order = [column.desc(), jobs.c.id.desc()] if down else [column, jobs.c.id]
+    if name == "id":
+        order = order[:1]
+    query = query.order_by(*order).limit(limit + 1)
+    if offset:
+        query = query.offset(offset)
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    more = len(rows) > limit
+    rows = rows[:limit]
+    cursor = None
+    if more:
+        cursor = msgspec.json.encode([rows[-1][column.name], rows[-1]["id"]]).decode()
+    seq = connection.execute(text("SELECT value FROM counters WHERE name = 'seq'")).scalar_one()
+    return Page([record(row) for row in rows], cursor, seq)
+
+
+def _beyond(column: Any, after: str, down: bool) -> ColumnElement[bool]:
+    try:
+        value, id = _decode(after)
+    except (msgspec.DecodeError, ValueError, TypeError):
+        raise UsageProblem(
+            "the place to go on from cannot be read", hint="use the `after` of the page before"
+        ) from None
+    if column is jobs.c.id:
+        return column < id if down else column > id  # type: ignore[no-any-return]
+    further = column < value if down else column > value
+    further_id = jobs.c.id < id if down else jobs.c.id > id
+    return or_(further, and_(column == value, further_id))
+
+
+def count(connection: Connection, where: ColumnElement[bool] | None, limit: int = 100_000) -> int:
+    """How many match, counted up to a limit: nothing on a screen waits for more."""
+    query = select(jobs.c.id)
+    if where is not None:
+        query = query.where(where)
+    inner = query.limit(limit).subquery()
+    return int(connection.execute(select(func.count()).select_from(inner)).scalar_one())
+
+
+def record(row: dict[str, Any]) -> Job:
+    """A row as everybody speaks of it."""
+    return Job(
+        id=row["id"],
+        task=row["task"],
+        queue=row["queue"],
+        operation=row["operation"],
+        mode=row["mode"],
+        priority=row["priority"],
+        state=JobState(row["state"]),
+        held=row["waits"] == HELD,
+        reason=row["reason"],
+        attempts=row["attempts"],
+        max_attempts=row["max_attempts"],
+        life=row["life"],
+        lease=row["lease"],
+        available_at=row["available_at"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        last_attempt_at=row["last_attempt_at"],
+        heartbeat_at=row["heartbeat_at"],
+        scheduled_for=row["scheduled_for"],
+        node=row["node"],
+        error=_json(row["error"], ErrorRecord),
+        result=_json(row["result"], Any),
+        metrics=_json(row["metrics"], dict[str, Any]),
+        progress=_json(row["progress"], Progress),
+        budgets=Budgets(
+            attempts=row["attempts"],
+            max_attempts=row["max_attempts"],
+            lost=row["lost"],
+            manual_retries=row["manual_retries"],
+            interruptions=row["interruptions"],
+            snoozes=row["snoozes"],
+        ),
+        run=None if row["run_id"] is None else f"r{row['run_id']}",
+        step=row["step"],
+        batch=row["batch"],
+        unique=row["unique_key"],
+        args=_decode(row["args"]),
+    )
+
+
+def _json(value: str | None, kind: Any) -> Any:
+    return None if value is None else _decode(value, type=kind)
