@@ -68,7 +68,8 @@ def check_store(store: Store, problems: Problems) -> None:
     # The URL itself may hold a password, so the text does not repeat it.
     if not _DATABASE.fullmatch(store.url):
         problems.add(
-            ("store", "url"), "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+            ("store", "url"),
+            "no database we know, expected sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE",
         )
 
 

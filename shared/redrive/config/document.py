@@ -28,9 +28,12 @@ def read_document(path: Path, *, refuse_shared: bool) -> Document:
     """The file's values and lines; `refuse_shared` refuses one that everybody may write."""
     text = _text(path, refuse_shared)
     lines = Lines(text)
+    if lines.too_deep:
+        deep = "nested too deeply, expected no more than 64 levels"
+        raise ConfigRejected([Problem(str(path), lines.too_deep, "", deep)])
     try:
         return Document(tomllib.loads(text), lines)
-    except (ValueError, RecursionError) as broken:
+    except ValueError as broken:
         raise ConfigRejected([_problem(path, text, lines, broken)]) from None
 
 
@@ -57,14 +60,12 @@ def _text(path: Path, refuse_shared: bool) -> str:
     raise ConfigRejected([Problem(str(path), line, "", text)])
 
 
-def _problem(path: Path, text: str, lines: Lines, broken: Exception) -> Problem:
-    if isinstance(broken, RecursionError):
-        return Problem(str(path), None, "", "the values are nested too deeply")
+def _problem(path: Path, text: str, lines: Lines, broken: ValueError) -> Problem:
     place = _PLACE.fullmatch(str(broken))
     if place is None:
         huge = _HUGE_INTEGER.search(text)
         line = text.count("\n", 0, huge.start() if huge else 0) + 1
-        return Problem(str(path), line, "", "a number has too many digits")
+        return Problem(str(path), line, "", "a number has too many digits, expected at most 19")
     message, row, column = place.groups()
     line = int(row) if row else text.count("\n") + 1
     if lines.twice and lines.twice[0].again <= line:

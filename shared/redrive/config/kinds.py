@@ -80,50 +80,52 @@ def expected(kind: inspect.Type) -> str:
 
 def check(kind: inspect.Type, value: Toml) -> None:
     """Refuse a plain value that its kind does not allow."""
-    match kind, value:
-        case ((inspect.IntType() | inspect.FloatType()), (int() | float())):
-            allowed = _allowed(kind, value)
-        case _, str():
-            allowed = "\0" not in value
-        case inspect.DateTimeType(), datetime():
-            allowed = value.year in _YEARS
-        case inspect.AnyType(), _:
+    match kind:
+        case inspect.AnyType():
             check_json(value)
-            return
+        case inspect.StrType():
+            _check_text(str(value))
+        case inspect.IntType() | inspect.FloatType() if isinstance(value, int | float):
+            _check_number(kind, value)
+        case inspect.DateTimeType() if isinstance(value, datetime) and value.year not in _YEARS:
+            raise ValueError(f"got {quoted(value)}, expected {expected(kind)}")
         case _:
-            return
-    if not allowed:
-        raise ValueError(f"got {quoted(value)}, expected {expected(kind)}")
+            pass
 
 
 def check_json(value: Toml) -> None:
     """Refuse what cannot travel as JSON."""
     match value:
         case str():
-            possible = "\0" not in value
-        case int():
-            possible = abs(value) <= _LARGEST_IN_JSON
-        case float():
-            possible = math.isfinite(value)
+            _check_text(value)
         case list():
             for item in value:
                 check_json(item)
-            return
         case dict():
             for name, item in value.items():
-                check_json(name)
+                _check_text(name)
                 check_json(item)
-            return
+        case int() if abs(value) <= _LARGEST_IN_JSON:
+            pass
+        case float() if math.isfinite(value):
+            pass
         case _:
-            possible = False
-    if not possible:
-        raise ValueError(f"got {quoted(value)}, expected values that JSON can hold")
+            raise ValueError(f"got {quoted(value)}, expected values that JSON can hold")
 
 
-def _allowed(kind: inspect.IntType | inspect.FloatType, value: float) -> bool:
-    low = -_LARGEST_INTEGER if kind.ge is None else kind.ge
-    high = _LARGEST_INTEGER if kind.le is None else kind.le
-    return low <= value <= high and (kind.gt is None or value > kind.gt)
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise ValueError(f"got {quoted(text)}, expected no NUL character")
+
+
+def _check_number(kind: inspect.IntType | inspect.FloatType, number: float) -> None:
+    if number > _LARGEST_INTEGER:
+        raise ValueError(f"got {quoted(number)}, expected at most {_LARGEST_INTEGER}")
+    least = -_LARGEST_INTEGER if kind.ge is None else kind.ge
+    above = -math.inf if kind.gt is None else kind.gt
+    most = _LARGEST_INTEGER if kind.le is None else kind.le
+    if not (least <= number <= most and above < number):  # NaN is never inside
+        raise ValueError(f"got {quoted(number)}, expected {expected(kind)}")
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:

@@ -1,8 +1,9 @@
 """On which line of the file does a key stand?
 
 tomllib gives values without positions, so this walks the same text once more and notes
-where every table, key and list item begins. It reads no values and judges nothing but keys
-that are written twice; text that is not TOML ends the walk early, without an error.
+where every table, key and list item begins. It reads no values and judges only what tomllib
+does not tell well: keys that are written twice, and nesting without end, which would exhaust
+tomllib and us. Text that is not TOML ends the walk early, without an error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _STRING = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BARE = re.compile(r"[^\s,\[\]{}#][^,\[\]{}#\n]*")  # numbers, booleans, dates
-_DEEPEST = 8  # no table of ours lies deeper
+_DEEPEST = 64
 
 
 class Twice(NamedTuple):
@@ -41,6 +42,7 @@ class Lines:
         except _Lost:
             pass  # tomllib says what is wrong with the text
         self.twice = walk.twice
+        self.too_deep = walk.too_deep
         self._written = walk.written
         self._parents = walk.parents
 
@@ -63,6 +65,7 @@ class _Walk:
         self.written: dict[Key, int] = {}
         self.parents: dict[Key, int] = {}  # tables that exist only through their children
         self.twice: list[Twice] = []
+        self.too_deep: int | None = None  # a line
         self._text = text
         self._at = 0
         self._line = 1
@@ -108,6 +111,7 @@ class _Walk:
         parts = [self._part()]
         while self._takes("."):
             parts.append(self._part())
+            self._check_depth(len(parts))
         return parts
 
     def _part(self) -> str:
@@ -142,12 +146,18 @@ class _Walk:
                 self._expect("}")
                 return
 
+    def _check_depth(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            self.too_deep = self._line_here()
+            raise _Lost
+
     def _note(self, key: Key, line: int) -> None:
+        self._check_depth(len(key))
         if key in self.written:
             self.twice.append(Twice(key, self.written[key], line))
             return
         self.written[key] = line
-        for length in range(1, min(len(key), _DEEPEST)):
+        for length in range(1, len(key)):
             self.parents.setdefault(key[:length], line)
 
     def _peek(self) -> str:

@@ -64,8 +64,6 @@ def _judge(path: Path, document: Document, environ: Mapping[str, str], read: _Re
         config = read(reader, values, problems)
     except Enough:
         pass  # what was found is told below
-    except RecursionError:
-        problems.add((), "the values are nested too deeply")
     secrets = frozenset(variables.secrets | environment.passwords(config.store.url))
     if found := problems.in_file_order():
         raise ConfigRejected(

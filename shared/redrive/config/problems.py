@@ -18,6 +18,7 @@ from redrive.config.values import quoted
 from redrive.errors import ConfigProblem
 
 _MOST = 100
+_FEW = 8
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -84,16 +85,23 @@ def part(name: str) -> str:
 
 
 def instead(name: str, known: Collection[str]) -> str:
-    """What was probably meant: the nearest known name, else all of them."""
+    """What to write in place of `name`: the nearest known name, the others where they are few."""
     if not known:
-        return "none is defined"
-    # Comparing costs time in the lengths and the number of names; a mistyped one is short.
-    if len(name) <= 100 and len(known) <= 1000:
-        lowered = {candidate.lower(): candidate for candidate in known}
-        near = get_close_matches(name.lower(), lowered, n=1)
-        if near:
-            return f"did you mean {quoted(lowered[near[0]])}?"
-    return f"expected {one_of(known)}"
+        return "but none is defined"
+    near = _nearest(name, known)
+    if near is None:
+        return f"expected {one_of(known)}"
+    question = f"did you mean {quoted(near)}?"
+    return f"expected {one_of(known)}, {question}" if len(known) <= _FEW else question
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    # Comparing takes time in the lengths and the number of names; a mistyped one is short.
+    if len(name) > 100 or len(known) > 1000:
+        return None
+    lowered = {candidate.lower(): candidate for candidate in known}
+    near = get_close_matches(name.lower(), lowered, n=1)
+    return lowered[near[0]] if near else None
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from typing import TypeVar, cast
 
 from redrive.config.lines import Key
 from redrive.config.problems import Problems, instead
@@ -11,6 +12,8 @@ from redrive.config.relations import Names, exactly_one
 from redrive.config.sections import ErrorRule, Heartbeat, HttpCall, Retry, Tables, Task
 from redrive.config.values import format_duration, quoted
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
+
+T = TypeVar("T")
 
 HOOK_WORDS = ("dead", "stalled", "poison")
 
@@ -50,7 +53,7 @@ def check_retry(
 
 def check_policy(retry: Retry, key: Key, problems: Problems) -> None:
     if retry.delays is not None and retry.backoff is not None:
-        problems.add((*key, "delays"), "got backoff too, expected only one of delays, backoff")
+        problems.add((*key, "delays"), "got delays and backoff, expected only one of them")
     if retry.delays == []:
         problems.doubt((*key, "delays"), "got no delay, expected at least one")
     if retry.backoff and retry.backoff.cap < retry.backoff.first:
@@ -78,11 +81,10 @@ def _check_evidence(rule: ErrorRule, key: Key, problems: Problems) -> None:
     for at, name in _each((*key, "signal"), rule.signal):
         if "SIG" + name.upper().removeprefix("SIG") not in signals:
             problems.add(at, f"unknown signal {quoted(name)}, {instead(name, signals)}")
-    statuses = rule.status if isinstance(rule.status, list) else [rule.status]
-    for status in statuses:
-        if isinstance(status, str) and not _STATUS.fullmatch(status):
+    for at, status in _each((*key, "status"), rule.status):
+        if not _STATUS.fullmatch(str(status)):
             text = f'got {quoted(status)}, expected an HTTP status such as 503 or "5xx"'
-            problems.add((*key, "status"), text)
+            problems.add(at, text)
 
 
 def check_tasks(tables: Tables, problems: Problems) -> None:
@@ -131,9 +133,10 @@ def check_hooks(tables: Tables, problems: Problems) -> None:
         exactly_one(problems, key, hook, ("command", "http"))
         if hook.on == []:
             problems.doubt((*key, "on"), "got nothing, expected at least one type of event")
-        for at, name in _each((*key, "on"), hook.on):
+        for at, name in enumerate(hook.on or []):
             if name not in known and not name.startswith(REDRIVE_PREFIX):
-                problems.add(at, f"unknown type of event {quoted(name)}, {instead(name, known)}")
+                text = f"unknown type of event {quoted(name)}, {instead(name, known)}"
+                problems.add((*key, "on", at), text)
         if hook.command is not None:
             check_command(hook.command, (*key, "command"), problems)
         if hook.http:
@@ -152,11 +155,12 @@ def check_call(call: HttpCall, key: Key, problems: Problems) -> None:
         problems.add((*key, "url"), text)
 
 
-def _each(key: Key, names: str | list[str] | None) -> list[tuple[Key, str]]:
-    """Every name with its place, whether one was written or a list."""
-    if isinstance(names, str):
-        return [(key, names)]
-    return [((*key, at), name) for at, name in enumerate(names or [])]
+def _each(key: Key, written: T | list[T] | None) -> list[tuple[Key, T]]:
+    """Every item with its place, whether one was written or a list."""
+    if isinstance(written, list):
+        items = cast(list[T], written)
+        return [((*key, place), item) for place, item in enumerate(items)]
+    return [] if written is None else [(key, written)]
 
 
 def _is_callable_path(text: str) -> bool:
