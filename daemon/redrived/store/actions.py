@@ -18,7 +18,7 @@ from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
 from redrived.store.settle import free_keys
-from redrived.store.tables import DUE, HELD, KEY, READY
+from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
 
 
@@ -147,6 +147,7 @@ def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
             data["forced"] = True
         _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, data)
         unit.moved(row.queue, row.task, row.state, JobState.QUEUED)
+    unit.made_ready()
     return [Acted(id=row.id, state=JobState.QUEUED) for row in rows]
 
 
@@ -191,6 +192,7 @@ def _run_now(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     )
     for row in rows:
         _say(unit, wish, row, "job_run_now", row.state, row.attempts, {"was_due": row.available_at})
+    unit.made_ready()
     return [Acted(id=row.id, state=row.state) for row in rows]
 
 
@@ -208,7 +210,7 @@ def _hold(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
 
 def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     unit.over(
-        [(row.id, DUE if row.available_at > unit.now else READY) for row in rows],
+        [(row.id, unit.waits(row.available_at)) for row in rows],
         "UPDATE jobs SET waits = r.waits"
         f" FROM {unit.database.rows('job bigint', 'waits')} WHERE jobs.id = r.job",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
-from redrived.store.tables import DUE, HELD, READY
+from redrived.store.tables import HELD
 from redrived.store.unit import EventRow, Unit, to_json
 
 
@@ -101,7 +101,7 @@ def _place(
                 continue
         new = next(ids)
         available_at = now if job.available_at is None else job.available_at
-        waits = HELD if job.held else DUE if available_at > now else READY
+        waits = HELD if job.held else unit.waits(available_at)
         rows.append(
             (
                 new,

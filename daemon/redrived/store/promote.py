@@ -23,6 +23,8 @@ def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
         now=unit.now,
         limit=max(limits),
     ).rowcount
+    if n:
+        unit.made_ready()
     next_due = unit.execute(
         "SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1"
     ).scalar()
@@ -32,4 +34,6 @@ def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
 def bring_forward(unit: Unit, items: Sequence[None]) -> list[int]:
     """Look at all jobs that wait behind a key again: the limits, or this daemon, are new."""
     n = unit.execute("UPDATE jobs SET waits = 'ready' WHERE waits = 'key'").rowcount
+    if n:
+        unit.made_ready()
     return [n] * len(items)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
 from redrived.store.fence import note_late, stale_leases
-from redrived.store.tables import DUE, HELD, READY
+from redrived.store.tables import HELD
 from redrived.store.unit import EventRow, Unit
 
 
@@ -182,7 +182,7 @@ def _waits(unit: Unit, item: Ended) -> str | None:
         return None
     if item.held:
         return HELD
-    return DUE if item.available_at is not None and item.available_at > unit.now else READY
+    return unit.waits(unit.now if item.available_at is None else item.available_at)
 
 
 def _emit_end(unit: Unit, item: Ended) -> None:
@@ -232,6 +232,7 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
     )
     for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
         unit.moved(queue, task, JobState.LEASED, state, n)
+        unit.made_ready()
     free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
     return [len(batch) for batch in batches]
 
@@ -239,6 +240,7 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
 def free_keys(unit: Unit, keys: Sequence[str]) -> None:
     """Let the next job of each key come forward: one for each that went."""
     for key, n in Counter(keys).items():
+        unit.made_ready()
         unit.execute(
             "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
             " WHERE waits = 'key' AND limit_key = :key"

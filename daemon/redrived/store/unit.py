@@ -17,6 +17,7 @@ from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
 
 from redrive.lifecycle import JobState
 from redrived.store.database import Database
+from redrived.store.tables import DUE, READY
 
 # at, type, job, run, attempt, state, attempts, data (JSON text)
 EventRow = tuple[int, str, int | None, int | None, int | None, str | None, int | None, str | None]
@@ -38,6 +39,8 @@ class Landed(msgspec.Struct, frozen=True):
     events: Sequence[EventRow]
     moves: dict[Tally, int]
     at: int
+    made_ready: bool = False  # something can be leased that could not before
+    sleeps_until: int | None = None  # the earliest instant at which something new falls due
 
 
 class Unit:
@@ -50,6 +53,8 @@ class Unit:
         self.now = now
         self._events: list[EventRow] = []
         self._moves: list[tuple[Tally, int]] = []
+        self._made_ready = False
+        self._sleeps_until: int | None = None
 
     def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
         """Run one statement; a string may use named parameters."""
@@ -96,6 +101,19 @@ class Unit:
         if after is not None:
             self._moves.append(((queue, task, str(after)), n))
 
+    def made_ready(self) -> None:
+        """Say that something can be leased now; the dispatcher looks once this has landed."""
+        self._made_ready = True
+
+    def waits(self, available_at: int) -> str:
+        """What a job waits for that is available at an instant; whoever must know is told."""
+        if available_at <= self.now:
+            self._made_ready = True
+            return READY
+        if self._sleeps_until is None or available_at < self._sleeps_until:
+            self._sleeps_until = available_at
+        return DUE
+
     def next_ids(self, counter: str, n: int) -> range:
         """`n` numbers that nobody else gets."""
         last = self.execute(_TAKE, name=counter, n=n).scalar_one()
@@ -123,7 +141,7 @@ class Unit:
             # Last of all: on PostgreSQL this row is what nodes queue for until they commit.
             first = self.next_ids("seq", len(self._events)).start
             self._log(first)
-        return Landed(first, self._events, changed, self.now)
+        return Landed(first, self._events, changed, self.now, self._made_ready, self._sleeps_until)
 
     def _count(self, rows: list[tuple[str, str, str, int]]) -> None:
         source = self.database.rows("queue", "task", "state", "change bigint")

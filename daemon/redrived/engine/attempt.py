@@ -1,0 +1,126 @@
+"""One execution under way, from its begin to its settlement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Protocol
+
+from redrived.engine.definitions import TaskDefinition
+from redrived.store.picking import InHand
+
+
+class Ending(StrEnum):
+    """Why an attempt is being ended from outside: asked for by a person, or noticed."""
+
+    CANCEL = "cancel"
+    KILL = "kill"
+    RESTART = "restart"
+    DRAIN = "drain"
+    TIMEOUT = "timeout"
+    STALLED = "stalled"
+    LOST = "lost"
+    LOG_LIMIT = "log_limit"
+
+
+# A person's stop wins over everything; the rest is decided by who came first.
+_RANKS = {Ending.KILL: 3, Ending.CANCEL: 2, Ending.RESTART: 1}
+
+
+class Executor(Protocol):
+    """Whatever runs the attempt: a worker process, a command, a call."""
+
+    def end(self, attempt: Attempt, grace: float) -> None:
+        """Begin to end it, at once without grace; its settlement follows by itself."""
+        ...
+
+    def pids(self) -> list[int]:
+        """The processes to measure, leaders first."""
+        ...
+
+
+class Attempt:
+    """What is known of a running attempt. Used by the main loop only."""
+
+    __slots__ = (
+        "_armed",
+        "beat_at",
+        "began_at",
+        "by",
+        "definition",
+        "ending",
+        "executor",
+        "job",
+        "metrics",
+        "progress",
+        "since",
+    )
+
+    def __init__(
+        self, job: InHand, definition: TaskDefinition, executor: Executor, began_at: int, now: float
+    ) -> None:
+        self.job = job
+        self.definition = definition
+        self.executor = executor
+        self.began_at = began_at
+        self.since = now  # monotonic, like every span here
+        self.beat_at = now
+        # A Python job that never beats is not expected to; everything else is, from the start.
+        self._armed = definition.heartbeat_source != "job"
+        self.ending: Ending | None = None
+        self.by: str | None = None
+        self.progress: str | None = None  # JSON
+        self.metrics: str | None = None  # JSON
+
+    def beat(self, now: float) -> None:
+        self._armed = True
+        self.beat_at = now
+
+    def overdue(self, now: float) -> Ending | None:
+        """Whether its deadline has passed, or its signs of life have stopped."""
+        timeout = self.definition.task.timeout
+        if timeout is not None and now - self.since > timeout:
+            return Ending.TIMEOUT
+        stalled_after = self.definition.stalled_after
+        if self._armed and stalled_after is not None and now - self.beat_at > stalled_after:
+            return Ending.STALLED
+        return None
+
+    def forgive(self, gap: float) -> None:
+        """The daemon itself stood still for a while: nobody is accused of that."""
+        self.since += gap
+        self.beat_at += gap
+
+    def mark(self, ending: Ending, by: str | None = None) -> bool:
+        """Note why it is being ended; False when something stronger is under way."""
+        if self.ending is not None and _RANKS.get(ending, 0) <= _RANKS.get(self.ending, 0):
+            return False
+        self.ending = ending
+        self.by = by
+        return True
+
+
+class Attempts:
+    """The attempts this node has under way, by job."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, Attempt] = {}
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(list(self._running.values()))
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def add(self, attempt: Attempt) -> None:
+        self._running[attempt.job.id] = attempt
+
+    def get(self, job: int, lease: int | None = None) -> Attempt | None:
+        found = self._running.get(job)
+        if found is None or (lease is not None and found.job.lease != lease):
+            return None
+        return found
+
+    def pop(self, job: int, lease: int) -> Attempt | None:
+        found = self.get(job, lease)
+        return None if found is None else self._running.pop(job)

@@ -1,0 +1,122 @@
+"""The config as the engine uses it: one immutable picture, replaced whole by a reload."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from redrive.clock import SECOND
+from redrive.config.sections import Config, Queue, Task
+from redrive.config.values import parse_rate
+from redrive.errors import UsageProblem
+from redrive.policy import RetryPolicy, resolve
+from redrive.rules import Rulebook
+from redrive.templates import render
+from redrived.store.picking import QueueRules
+
+Kind = Literal["python", "command", "http"]
+
+
+class TaskDefinition:
+    """A task, with everything about it that can be worked out once."""
+
+    def __init__(self, name: str, task: Task, config: Config) -> None:
+        self.name = name
+        self.task = task
+        self.kind: Kind = "python" if task.python else "command" if task.command else "http"
+        self.policy: RetryPolicy = resolve(task.retry, config.retry)
+        self.cwd = task.cwd or config.folder
+        self.rate = parse_limit(task.rate)
+
+    @property
+    def pool(self) -> str | None:
+        return self.task.pool if self.kind == "python" else None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it has a limit or a rate of its own, and so gets hands of one."""
+        task = self.task
+        return bool(task.concurrency or task.concurrency_key or task.rate or task.breaker)
+
+    @cached_property
+    def heartbeat_source(self) -> str:
+        if self.task.heartbeat is not None:
+            return self.task.heartbeat.source
+        return "job" if self.kind == "python" else "process"
+
+    @property
+    def stalled_after(self) -> float | None:
+        """Seconds without a sign of life; None: only the process itself is watched."""
+        if self.heartbeat_source == "process":
+            return None
+        return self.task.heartbeat.stalled_after if self.task.heartbeat else 120.0
+
+    @property
+    def beat_every(self) -> float:
+        return self.task.heartbeat.every if self.task.heartbeat else 30.0
+
+    def limit_key(self, args: Mapping[str, Any]) -> str | None:
+        """The key whose jobs share this task's limits, or None for a task without keys."""
+        if self.task.concurrency_key is None:
+            return None
+        return f"{self.name}/{render(self.task.concurrency_key, {'args': args})}"
+
+
+class Definitions:
+    """Everything the config says, ready to be asked."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.tasks = {
+            name: TaskDefinition(name, task, config) for name, task in config.tasks.items()
+        }
+        self.rulebook = Rulebook(config.errors)
+        self.queues = {"default": Queue(), **config.queues}
+        self.queue_rules = {
+            name: QueueRules(
+                priority=queue.priority,
+                reserved=queue.reserved,
+                concurrency=queue.concurrency,
+                rate=parse_limit(queue.rate),
+            )
+            for name, queue in self.queues.items()
+        }
+
+    def task(self, name: str) -> TaskDefinition:
+        found = self.tasks.get(name)
+        if found is None:
+            raise UsageProblem(f"there is no task {name!r}", hint=nearest(name, self.tasks))
+        return found
+
+    def queue(self, name: str) -> Queue:
+        found = self.queues.get(name)
+        if found is None:
+            raise UsageProblem(f"there is no queue {name!r}", hint=nearest(name, self.queues))
+        return found
+
+    def rank(self, queue: str, operation: str | None) -> int:
+        """The place of an operation in its queue; those not named come last."""
+        operations = self.queues[queue].operations if queue in self.queues else []
+        if operation in operations:
+            return operations.index(operation)
+        return len(operations)
+
+
+def parse_limit(rate: str | None) -> tuple[int, int] | None:
+    """A rate as count and microseconds."""
+    if rate is None:
+        return None
+    parsed = parse_rate(rate)
+    return parsed.count, round(parsed.per_seconds * SECOND)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if not names:
+        return "the config defines none"
+    return f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redrived.store.database import Database
+from support.clock import FakeClock
+from support.databases import database as make_database
+from support.ground import Ground
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    with make_database(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def ground(database: Database, clock: FakeClock) -> Ground:
+    return Ground(database, clock)

