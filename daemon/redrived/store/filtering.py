@@ -1,12 +1,12 @@
 """A filter as a condition on the jobs table.
 
 What a filter means is said by `redrive.filters.matches`; the conditions here find the same
-jobs, on SQLite and PostgreSQL, and are tested against it.
+jobs on SQLite and PostgreSQL, and are tested against it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -19,8 +19,6 @@ from sqlalchemy import (
     case,
     cast,
     collate,
-    false,
-    func,
     literal,
     or_,
     true,
@@ -28,28 +26,26 @@ from sqlalchemy import (
 
 from redrive import filters
 from redrive.clock import SECOND
-from redrive.filters.matching import argument_globs, json_text
-from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Operator, Term
-from redrive.lifecycle import LEASED, QUEUED, WAITING
+from redrive.filters.matching import argument_globs, escaped
+from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Term
 from redrived.store.tables import HELD, jobs
 
-_COMPARISONS: Mapping[Operator, Callable[[Any, Any], ColumnElement[bool]]] = {
+_COMPARISONS: Mapping[str, Callable[[Any, Any], ColumnElement[bool]]] = {
     ">": gt,
     ">=": ge,
     "<": lt,
     "<=": le,
 }
-_COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    "error": jobs.c.error_type,
-    "group": jobs.c.fingerprint,
-    "unique": jobs.c.unique_key,
-    "attempt": jobs.c.attempts,
-}
+_COLUMNS = {"group": "fingerprint", "unique": "unique_key", "attempt": "attempts"}
 
 
 def where(filter: filters.Filter, now: int, *, is_sqlite: bool) -> ColumnElement[bool]:
     """The condition that holds for the jobs the filter lets through at `now`."""
-    return _Conditions(now, is_sqlite).all_of(filter)
+    conditions = _Conditions(now, is_sqlite)
+    return and_(
+        true(),
+        *(or_(*map(conditions.of, alternatives)) for alternatives in filter.alternatives()),
+    )
 
 
 class _Conditions:
@@ -57,35 +53,120 @@ class _Conditions:
         self.now = literal(now, BigInteger)
         self.is_sqlite = is_sqlite
 
-    def all_of(self, filter: filters.Filter) -> ColumnElement[bool]:
-        groups = (or_(*map(self.term, terms)) for terms in filter.alternatives())
-        return and_(true(), *groups)
-
-    def term(self, term: Term) -> ColumnElement[bool]:
-        condition = self.plain(term)
-        # A job without a value is not one with this value: NULL must not swallow the job.
+    def of(self, term: Term) -> ColumnElement[bool]:
+        condition = self._plain(term)
+        # What has no value is not what was excluded: NULL must not swallow the job.
         return condition.is_not(true()) if term.negated else condition
 
-    def plain(self, term: Term) -> ColumnElement[bool]:
+    def _plain(self, term: Term) -> ColumnElement[bool]:
         match term:
             case filters.Text(glob=glob):
-                return self.contains(glob)
+                return self._contain(glob)
             case filters.Equal(key=key, amounts=amounts):
-                return self.equals(key, amounts)
-            case filters.Compare(key=key, operator=operator, amount=amount):
-                return _COMPARISONS[operator](self.amount(key), literal(amount, BigInteger))
+                return self._equal(key, amounts)
+            case filters.Compare(key=key, operator=operator, amount=limit):
+                return _COMPARISONS[operator](self._amount(key), literal(limit, BigInteger))
             case filters.Match(key="state", words=words):
-                return or_(*(self.in_state(word) for (word,) in words))
+                return or_(*(self._in_state(word) for (word,) in words))
             case filters.Match(key="held", words=words):
-                is_held = func.coalesce(jobs.c.waits == HELD, false())
-                return or_(*(is_held.is_(word == ("yes",)) for word in words))
+                return or_(*(_is_held() if word == ("yes",) else ~_is_held() for word in words))
             case filters.Match(key="run", words=words):
                 return jobs.c.run_id.in_([int(word[1:]) for (word,) in words])
-            case filters.Match(key=key, words=words) if key.startswith(ARGUMENT):
-                argument = self.argument(key.removeprefix(ARGUMENT).split("."))
-                globs = [glob for word in words for glob in argument_globs(word)]
-                return self.fits(argument, globs)
             case filters.Match(key="error", words=words):
-                return or_(*(self.like(jobs.c.error_type, word) for word in words))
+                return or_(*(self._like(jobs.c.error_type, word) for word in words))
+            case filters.Match(key=key, words=words) if key.startswith(ARGUMENT):
+                argument = self._argument(key.removeprefix(ARGUMENT).split("."))
+                return self._fit(
+                    argument, (glob for word in words for glob in argument_globs(word))
+                )
             case filters.Match(key=key, words=words):
-                return self.fits(_COLUMNS.get(key, jobs.c[key]), list(words))
+                return self._fit(jobs.c[_COLUMNS.get(key, key)], words)
+
+    def _in_state(self, word: str) -> ColumnElement[bool]:
+        match word:
+            case "held":
+                return _is_held()
+            case "scheduled":
+                return and_(jobs.c.state == "queued", jobs.c.available_at > self.now)
+            case _:
+                return jobs.c.state == str(SCREEN_STATES.get(word, word))
+
+    def _amount(self, key: str) -> ColumnElement[Any]:
+        match key:
+            case "age":
+                return self.now - jobs.c.created_at
+            case "duration":
+                ended = case((jobs.c.state == "leased", self.now), else_=jobs.c.finished_at)
+                return ended - jobs.c.started_at
+            case "next":
+                waits = jobs.c.state.in_(["queued", "retry"])
+                return case((waits, jobs.c.available_at - self.now))
+            case _:
+                return jobs.c[_COLUMNS.get(key, key)]
+
+    def _equal(self, key: str, amounts: Iterable[int]) -> ColumnElement[bool]:
+        amount = self._amount(key)
+        if KEYS[key] is Kind.NUMBER:
+            return amount.in_([literal(number, BigInteger) for number in amounts])
+        seconds = [
+            (literal(least, BigInteger), literal(least + SECOND - 1, BigInteger))
+            for least in amounts
+        ]
+        return or_(*(amount.between(*second) for second in seconds))
+
+    def _fit(self, column: ColumnElement[Any], globs: Iterable[Glob]) -> ColumnElement[bool]:
+        globs = list(globs)
+        whole = column.in_([glob[0] for glob in globs if len(glob) == 1])
+        return or_(whole, *(self._glob(column, glob) for glob in globs if len(glob) > 1))
+
+    def _contain(self, glob: Glob) -> ColumnElement[bool]:
+        places = [
+            jobs.c.task,
+            jobs.c.error_type,
+            self._in_error("message"),
+            self._in_error("user_message"),
+        ]
+        in_json = ("", *map(escaped, glob), "")
+        return or_(
+            *(self._like(place, ("", *glob, "")) for place in places),
+            self._like(jobs.c.args, in_json),
+        )
+
+    # Where the databases differ: text with and without regard to capitals, and JSON.
+
+    def _glob(self, column: ColumnElement[Any], glob: Glob) -> ColumnElement[bool]:
+        if not self.is_sqlite:
+            return column.like(_pattern(glob), escape="\\")
+        parts = (part.translate(_GLOB_ESCAPES) for part in glob)
+        return column.bool_op("GLOB")("*".join(parts))
+
+    def _like(self, column: ColumnElement[Any], glob: Glob) -> ColumnElement[bool]:
+        if self.is_sqlite:
+            return column.like(_pattern(glob), escape="\\")  # knows no capitals from A to Z
+        return collate(column, "C").ilike(_pattern(glob), escape="\\")
+
+    def _argument(self, path: list[str]) -> ColumnElement[Any]:
+        """The JSON of an argument, as text."""
+        if self.is_sqlite:
+            return jobs.c.args.op("->", return_type=Text())("$" + "".join(f'."{n}"' for n in path))
+        value: ColumnElement[Any] = cast(jobs.c.args, JSON)
+        for name in path:
+            value = value.op("->", return_type=JSON())(literal(name, Text))
+        return cast(value, Text)
+
+    def _in_error(self, name: str) -> ColumnElement[Any]:
+        if self.is_sqlite:
+            return jobs.c.error.op("->>", return_type=Text())(f"$.{name}")
+        return cast(jobs.c.error, JSON).op("->>", return_type=Text())(literal(name, Text))
+
+
+_GLOB_ESCAPES = {ord(special): f"[{special}]" for special in "*?["}
+_LIKE_ESCAPES = {ord(special): f"\\{special}" for special in "%_\\"}
+
+
+def _pattern(glob: Glob) -> str:
+    return "%".join(part.translate(_LIKE_ESCAPES) for part in glob)
+
+
+def _is_held() -> ColumnElement[bool]:
+    return jobs.c.waits.is_not_distinct_from(HELD)

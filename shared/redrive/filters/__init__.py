@@ -10,7 +10,7 @@ task's name, the last error and the arguments, capital letters or not.
 """
 
 from redrive.filters.completion import Completion, complete
-from redrive.filters.matching import matches, order
+from redrive.filters.matching import matches
 from redrive.filters.parser import parse
 from redrive.filters.rendering import render
 from redrive.filters.terms import Compare, Equal, Filter, FilterProblem, Match, Sort, Text
@@ -26,7 +26,6 @@ __all__ = [
     "Text",
     "complete",
     "matches",
-    "order",
     "parse",
     "render",
 ]

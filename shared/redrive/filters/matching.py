@@ -1,4 +1,4 @@
-"""Whether a job fits a filter, and how filtered jobs are ordered: in memory, and pure.
+"""Whether a job fits a filter: in memory, and pure.
 
 The store answers the same question in SQL (`redrived.store.filtering`); this is the one
 that says what the answer is.
@@ -6,9 +6,9 @@ that says what the answer is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -23,7 +23,6 @@ from redrive.filters.terms import (
     Glob,
     Kind,
     Match,
-    Sort,
     Term,
     Text,
 )
@@ -44,14 +43,6 @@ def matches(filter: Filter, job: Job, now: int) -> bool:
     )
 
 
-def order(filter: Filter, jobs: Iterable[Job], now: int) -> list[Job]:
-    """The jobs as the filter sorts them, else the newest first; what has no value comes last."""
-    found = sorted(jobs, key=lambda job: -job.id)
-    for by in reversed(filter.sort):
-        found = _ordered(by, found, now)
-    return found
-
-
 def json_text(value: Json) -> str:
     """JSON as the store keeps it."""
     return msgspec.json.encode(value).decode()
@@ -62,12 +53,17 @@ def fold(text: str) -> str:
     return text.translate(_LOWER)
 
 
+def escaped(text: str) -> str:
+    """Text as it stands within the quotes of JSON."""
+    return json_text(text)[1:-1]
+
+
 def argument_globs(word: Glob) -> tuple[Glob, Glob]:
     """The JSON of arguments that a word stands for: as a string, and as it is written."""
-    escaped = [json_text(part)[1:-1] for part in word]
-    escaped[0] = '"' + escaped[0]
-    escaped[-1] += '"'
-    return tuple(escaped), word
+    parts = [escaped(part) for part in word]
+    parts[0] = '"' + parts[0]
+    parts[-1] += '"'
+    return tuple(parts), word
 
 
 def _holds(term: Term, job: Job, now: int) -> bool:
@@ -100,7 +96,7 @@ def _contains(job: Job, glob: Glob) -> bool:
     if job.error is not None:
         plain += [job.error.error_type, job.error.message, job.error.user_message]
     anywhere = ("", *map(fold, glob), "")
-    in_json = ("", *(fold(json_text(part)[1:-1]) for part in glob), "")
+    in_json = ("", *(fold(escaped(part)) for part in glob), "")
     return any(_fits(anywhere, fold(text)) for text in plain) or _fits(
         in_json, fold(json_text(job.args))
     )
@@ -172,14 +168,3 @@ def _amount(key: str, job: Job, now: int) -> int | None:
 
 def _due(job: Job, now: int) -> int:
     return now if job.available_at is None else job.available_at
-
-
-def _ordered(by: Sort, jobs: list[Job], now: int) -> list[Job]:
-    values = {job.id: _sort_value(by.key, job, now) for job in jobs}
-    known = [job for job in jobs if values[job.id] is not None]
-    known.sort(key=lambda job: values[job.id], reverse=by.descending)
-    return known + [job for job in jobs if values[job.id] is None]
-
-
-def _sort_value(key: str, job: Job, now: int) -> Any:
-    return _text(key, job) if KEYS[key] in (Kind.NAME, Kind.WORD) else _amount(key, job, now)

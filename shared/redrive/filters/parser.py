@@ -36,6 +36,7 @@ from redrive.filters.terms import (
 # A filter may be run over every job, by a daemon that has other things to do.
 LONGEST = 4000
 MOST_TERMS = 100
+MOST_VALUES = 500
 MOST_WILDCARDS = 20
 
 _OPERATORS: Mapping[str, Operator] = {">": ">", ">=": ">=", "<": "<", "<=": "<="}
@@ -57,6 +58,7 @@ class _Parser:
         self.text = text
         self.place = 0
         self.wildcards = 0
+        self.count = 0
 
     def filter(self) -> Filter:
         if len(self.text) > LONGEST:
@@ -179,6 +181,9 @@ class _Parser:
                 break
         if self.place == start:
             self.fail(start, f"a value is missing after `{after or self.text[start - 1]}`")
+        self.count += 1
+        if self.count > MOST_VALUES:
+            self.fail(start, f"more than {MOST_VALUES} values")
         self.wildcards += len(parts) - 1
         if self.wildcards > MOST_WILDCARDS:
             self.fail(start, f"more than {MOST_WILDCARDS} wildcards")

@@ -60,7 +60,7 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reason": tuple(reason.value for reason in Reason),
     }
 )
-SORT_KEYS = ("id", "state", "queue", "task", "priority", "attempt", "age", "duration", "next")
+SORT_KEYS = ("id", "state", "queue", "task", "priority", "attempt", "age", "next", "finished")
 
 Operator = Literal[">", ">=", "<", "<="]
 # The literal text between wildcards: `a*b` is ("a", "b"), and without any `a` is ("a",).
