@@ -27,6 +27,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     needs_restart: tuple[str, ...] = ()  # those of the above that a reload cannot change
     removed_tasks: tuple[str, ...] = ()  # what waits for one of these will go on waiting
 
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
 
 def changes(old: Config, new: Config) -> Plan:
     """What differs between the two; values are not named, for they may be secret."""

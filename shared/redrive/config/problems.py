@@ -18,7 +18,7 @@ from redrive.config.values import quoted
 from redrive.errors import ConfigProblem
 
 _MOST = 100
-_FEW = 8
+_FEW = 6
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

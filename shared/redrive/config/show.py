@@ -9,11 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, inspect
+from msgspec.structs import asdict, replace
 
 from redrive.config.kinds import mark_name
 from redrive.config.lines import Key
 from redrive.config.load import Loaded
 from redrive.config.problems import part
+from redrive.config.sections import Config, Retry
 from redrive.config.values import Toml, format_duration, format_size
 from redrive.config.written import members, tables
 
@@ -22,7 +24,20 @@ Styles = dict[str, str | None]
 
 def show(loaded: Loaded) -> str:
     """What `redrive config show` prints."""
-    return "\n".join(_Writer(loaded).table(tables(loaded.config), (), {})).strip() + "\n"
+    config = replace(loaded.config, retry=_policies(loaded.config))
+    return "\n".join(_Writer(loaded).table(tables(config), (), {})).strip() + "\n"
+
+
+def _policies(config: Config) -> dict[str, Retry]:
+    """The policies, with what `default` inherits from the one that is built in."""
+    from redrive.policy import resolve  # which itself needs this package
+
+    policy = resolve(True, config.retry)
+    default = asdict(policy)
+    default["delays"] = list(policy.delays) or None
+    if policy.delays:
+        default["backoff"] = None
+    return {**config.retry, "default": Retry(**default)}
 
 
 class _Writer:
