@@ -26,51 +26,63 @@ class Document(NamedTuple):
 
 def read_document(path: Path, *, refuse_shared: bool) -> Document:
     """The file's values and lines; `refuse_shared` refuses one that everybody may write."""
-    text = _text(path, refuse_shared)
+    text = _decoded(path, _content(path, refuse_shared))
     lines = Lines(text)
     if lines.too_deep:
-        deep = "nested too deeply, expected no more than 64 levels"
-        raise ConfigRejected([Problem(str(path), lines.too_deep, "", deep)])
+        raise _refusal(path, "nested too deeply, expected no more than 64 levels", lines.too_deep)
     try:
         return Document(tomllib.loads(text), lines)
     except ValueError as broken:
-        raise ConfigRejected([_problem(path, text, lines, broken)]) from None
+        raise _broken(path, text, lines, broken) from None
 
 
-def _text(path: Path, refuse_shared: bool) -> str:
-    content = b""
+def _content(path: Path, refuse_shared: bool) -> bytes:
     try:
-        # Opened without waiting: a named pipe would keep us here until somebody writes to it.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if refuse_shared and mode & stat.S_IWOTH:
-                text = f"everybody may write to it (mode {mode:04o}), expected `chmod o-w {path}`"
-                raise ConfigRejected([Problem(str(path), None, "", text)])
-            content = file.read(LARGEST_FILE + 1) or b""
-        if len(content) > LARGEST_FILE:
-            text = "the file is larger than 1 MiB, expected a config"
-            raise ConfigRejected([Problem(str(path), None, "", text)])
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(LARGEST_FILE + 1) if stat.S_ISREG(mode) else None
+    except (OSError, ValueError) as wrong:  # ValueError: a NUL character in the path
+        reason = wrong.strerror if isinstance(wrong, OSError) else wrong
+        raise _refusal(path, f"cannot be read: {reason}") from None
+    if content is None:
+        raise _refusal(path, "cannot be read: it is not a regular file")
+    if refuse_shared and mode & stat.S_IWOTH:
+        text = f"everybody may write to it (mode {stat.S_IMODE(mode):04o}), expected `chmod o-w`"
+        raise _refusal(path, text)
+    if len(content) > LARGEST_FILE:
+        raise _refusal(path, "the file is larger than 1 MiB, expected a config")
+    return content
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Or a named pipe would keep us until somebody writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as wrong:
         line = content.count(b"\n", 0, wrong.start) + 1
         text = f"byte 0x{content[wrong.start]:02x} is not UTF-8, expected UTF-8 text"
-    except (OSError, ValueError) as wrong:
-        line = None
-        text = f"cannot be read: {wrong.strerror if isinstance(wrong, OSError) else wrong}"
-    raise ConfigRejected([Problem(str(path), line, "", text)])
+        raise _refusal(path, text, line) from None
 
 
-def _problem(path: Path, text: str, lines: Lines, broken: ValueError) -> Problem:
+def _broken(path: Path, text: str, lines: Lines, broken: ValueError) -> ConfigRejected:
     place = _PLACE.fullmatch(str(broken))
-    if place is None:
+    if place is None:  # the one error that tomllib passes on from Python, without a place
         huge = _HUGE_INTEGER.search(text)
         line = text.count("\n", 0, huge.start() if huge else 0) + 1
-        return Problem(str(path), line, "", "a number has too many digits, expected at most 19")
+        return _refusal(path, "a number has too many digits, expected at most 19", line)
     message, row, column = place.groups()
     line = int(row) if row else text.count("\n") + 1
     if lines.twice and lines.twice[0].again <= line:
         key, first, again = lines.twice[0]
         text = f"written again, expected it only once; it is already on line {first}"
-        return Problem(str(path), again, dotted(key), text)
-    at = f" at column {column}" if column else " at the end of the file"
-    return Problem(str(path), line, "", f"not TOML: {message[:1].lower()}{message[1:]}{at}")
+        return _refusal(path, text, again, dotted(key))
+    at = f"at column {column}" if column else "at the end of the file"
+    return _refusal(path, f"not TOML: {message[:1].lower()}{message[1:]} {at}", line)
+
+
+def _refusal(path: Path, text: str, line: int | None = None, key: str = "") -> ConfigRejected:
+    return ConfigRejected([Problem(str(path), line, key, text)])

@@ -17,7 +17,7 @@ from redrive.config.values import Toml
 REDACTED = "[redacted]"
 
 _REFERENCE = re.compile(r"\$(?:\$|\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?)")
-_PASSWORD = re.compile(r"(://[^/?#@:\s]*:)([^/?#\s]+)(?=@)")
+_PASSWORD = re.compile(r"(://[^/?#@:\s]*:)[^?#\s]+(?=@)|([?&]password=)[^&#\s]+")
 _SHORTEST_SECRET = 4  # hiding shorter ones would riddle every other text
 
 
@@ -46,16 +46,13 @@ class Environment:
                 return value
 
     def _text(self, text: str, key: Key) -> str:
-        def mask(found: re.Match[str]) -> str:
-            return "$" if found[0] == "$$" else REDACTED
-
         try:
             full = _REFERENCE.sub(self._meaning, text)
         except ValueError as wrong:
             self._problems.add(key, str(wrong))
             return text
-        if text.replace("$$", "").count("${"):
-            self.masked[key] = _REFERENCE.sub(mask, text)
+        if "${" in text.replace("$$", ""):
+            self.masked[key] = _REFERENCE.sub(_mask, text)
         return full
 
     def _meaning(self, found: re.Match[str]) -> str:
@@ -76,9 +73,14 @@ class Environment:
         return value
 
 
+def _mask(found: re.Match[str]) -> str:
+    return "$" if found[0] == "$$" else REDACTED
+
+
 def passwords(url: str) -> set[str]:
-    """The password inside a URL, as written and as meant."""
-    return {form for found in _PASSWORD.finditer(url) for form in (found[2], unquote(found[2]))}
+    """The passwords inside a URL, as written and as meant."""
+    written = {found[0].removeprefix(found[1] or found[2]) for found in _PASSWORD.finditer(url)}
+    return written | set(map(unquote, written))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -86,4 +88,4 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, REDACTED)
-    return _PASSWORD.sub(rf"\1{REDACTED}", text)
+    return _PASSWORD.sub(lambda found: (found[1] or found[2]) + REDACTED, text)

@@ -92,7 +92,7 @@ def instead(name: str, known: Collection[str]) -> str:
     if near is None:
         return f"expected {one_of(known)}"
     question = f"did you mean {quoted(near)}?"
-    return f"expected {one_of(known)}, {question}" if len(known) <= _FEW else question
+    return f"expected {one_of(known)}, {question}" if 1 < len(known) <= _FEW else question
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:

@@ -73,6 +73,21 @@ def test_a_password_in_any_url_is_redacted(tmp_path: Path) -> None:
     assert "p%40ss" not in show(read)
 
 
+@pytest.mark.parametrize(
+    ("url", "redacted"),
+    [
+        ("postgresql+psycopg://me:a/b@host/db", "postgresql+psycopg://me:[redacted]@host/db"),
+        ("postgresql+psycopg://me:a@b@host/db", "postgresql+psycopg://me:[redacted]@host/db"),
+        ("postgresql+psycopg:///db?password=a&x=1", "postgresql+psycopg:///db?password=[redacted]&x=1"),
+        ("postgresql+psycopg://me@host:5432/db", "postgresql+psycopg://me@host:5432/db"),
+    ],
+)  # fmt: skip
+def test_a_password_is_found_wherever_a_url_may_have_one(
+    tmp_path: Path, url: str, redacted: str
+) -> None:
+    assert f'url = "{redacted}"' in show(loaded(tmp_path, f'[store]\nurl = "{url}"'))
+
+
 def test_a_text_too_short_for_a_secret_does_not_riddle_other_texts(tmp_path: Path) -> None:
     read = loaded(tmp_path, '[console]\nenvironment = "${E}"', E="e")
     assert read.redact("the message") == "the message"

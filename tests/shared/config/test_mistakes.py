@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -217,7 +218,7 @@ MISTAKES = [
     (
         TASK + 'retry = "defalt"',
         ('3: tasks.t.retry: unknown retry policy "defalt", '
-        'expected "default", did you mean "default"?'),
+        'did you mean "default"?'),
     ),
     (
         TASK + 'retry = "manual"\n[retry.manual]',
@@ -249,7 +250,7 @@ MISTAKES = [
     (
         STEPS + '{ name = "a", task = "t", needs = ["aa"] }]',
         ('5: pipelines.p.steps[0].needs[0]: unknown step "aa", '
-        'expected "a", did you mean "a"?'),
+        'did you mean "a"?'),
     ),
     (
         STEPS + '{ name = "a", task = "t", needs = ["b"] },\n{ name = "b", task = "t" }]',
@@ -421,6 +422,14 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "none.toml")
     with pytest.raises(ConfigRejected, match="cannot be read: Is a directory"):
         load(tmp_path)
+    with pytest.raises(ConfigRejected, match="cannot be read: embedded null byte"):
+        load("\0")
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigRejected, match="cannot be read: it is not a regular file"):
+        load(tmp_path / "pipe")
 
 
 def test_a_file_that_everybody_may_write_is_refused_by_the_daemon_only(tmp_path: Path) -> None:
