@@ -1,0 +1,165 @@
+"""Keeps the workers of one interpreter.
+
+The first worker shows whether the interpreter works at all. Others are started as the work
+asks for them: whenever none is idle, as many as are busy, up to `processes`; they stay. A
+worker that dies before it has done anything is replaced more and more slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import redrive
+from redrive.config.sections import Pool as PoolSettings
+from redrived.processes import wire
+from redrived.processes.pool_worker import Listener, Worker
+from redrived.processes.tree import Trees
+from redrived.processes.worker_process import Launch
+
+SLOWEST_RESTART = 60.0  # seconds
+SEEN_WITHIN = 1.0  # seconds for an exit to be seen; who has not gone by then cannot be killed
+
+log = logging.getLogger(__name__)
+
+
+class Pool:
+    """Used by the main loop only."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: PoolSettings,
+        *,
+        folder: str,
+        outputs: str,
+        trees: Trees,
+        listener: Listener,
+    ) -> None:
+        self.name = name
+        self.trouble = ""  # why no worker can be started; "" when all is well
+        self.workers: list[Worker] = []
+        self._settings = settings
+        self._trees = trees
+        self._listener = listener
+        self._launch = Launch(
+            pool=name,
+            python=settings.python or sys.executable,
+            folder=folder,
+            path=settings.path,
+            preload=settings.preload,
+            outputs=outputs,
+            sdk=os.path.dirname(redrive.__file__),
+        )
+        self._tasks: Mapping[str, wire.TaskFacts] = {}
+        self._started = 0
+        self._failures = 0  # in a row, of workers that did nothing
+        self._pause: asyncio.TimerHandle | None = None
+        self._stopping = False
+
+    @property
+    def busy(self) -> int:
+        return sum(worker.is_busy for worker in self.workers)
+
+    def define(self, tasks: Mapping[str, wire.TaskFacts]) -> None:
+        """The tasks of this pool, from now on."""
+        self._tasks = tasks
+        for worker in self.workers:
+            worker.announce(tasks)
+
+    def start(self) -> None:
+        """Start the first worker; that it works is told by `Listener.ready`, else `trouble`."""
+        for stale in Path(self._launch.outputs, "live").glob(f"{self.name}.*"):
+            stale.unlink(missing_ok=True)
+        self._grow()
+
+    async def stop(self, grace: float) -> None:
+        """Let running jobs finish for so long, then end what is left."""
+        self._stopping = True
+        if self._pause is not None:
+            self._pause.cancel()
+        leaving = [asyncio.create_task(worker.gone.wait()) for worker in self.workers]
+        if not leaving:
+            return
+        for worker in self.workers:
+            worker.stop()
+        await asyncio.wait(leaving, timeout=grace)
+        await asyncio.gather(*(worker.end(0) for worker in self.workers))
+        _, unkillable = await asyncio.wait(leaving, timeout=SEEN_WITHIN)
+        for waiting in unkillable:
+            waiting.cancel()
+
+    def got_ready(self, worker: Worker) -> None:
+        self.trouble = ""
+        self._grow()
+
+    def took_work(self, worker: Worker) -> None:
+        limit = self._settings.recycle_after
+        if limit is not None and worker.jobs_taken >= limit:
+            worker.retire()
+        self._grow()
+
+    def did_work(self, worker: Worker) -> None:
+        self._failures = 0
+        limit = self._settings.recycle_memory
+        if limit is not None and worker.process.memory() > limit:
+            worker.retire()
+
+    def exited(self, worker: Worker, code: int) -> None:
+        self.workers.remove(worker)
+        if self._stopping:
+            return
+        if not worker.is_leaving and not worker.has_worked:
+            self._failed(
+                f"{_how_it_ended(code)}; {worker.process.last_lines() or 'it said nothing'}"
+            )
+        self._grow()
+
+    def _grow(self) -> None:
+        """See to it that one worker is idle, or about to be."""
+        if self._stopping or self._pause is not None:
+            return
+        busy = starting = 0
+        for worker in self.workers:
+            if worker.share == 1.0:
+                return
+            busy += worker.is_busy
+            starting += worker.is_starting
+        wanted = min(max(1, busy) - starting, self._settings.processes - len(self.workers))
+        for _ in range(wanted):
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        self._started += 1
+        try:
+            worker = Worker(self._started, self._launch, self._trees, self, self._listener)
+        except OSError as error:
+            self._failed(str(error))
+            return
+        worker.announce(self._tasks)
+        self.workers.append(worker)
+
+    def _failed(self, why: str) -> None:
+        """Try again, but more slowly each time."""
+        delay = min(SLOWEST_RESTART, 2.0**self._failures)
+        self._failures += 1
+        self.trouble = f"no worker stays up with {self._launch.python}: {why}"
+        log.error("pool %s: %s; again in %g s", self.name, self.trouble, delay)
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = asyncio.get_running_loop().call_later(delay, self._try_again)
+
+    def _try_again(self) -> None:
+        self._pause = None
+        self._grow()
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"it exited with {code}"
+    return f"it was killed by signal {-code} ({signal.strsignal(-code)})"

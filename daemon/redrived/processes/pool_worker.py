@@ -1,0 +1,236 @@
+"""A worker as the dispatcher sees it: what it holds, how much more it may hold.
+
+Everything a worker is asked to do starts here, and everything it says goes to a `Listener`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from redrived.processes import wire
+from redrived.processes.tree import Ended, Trees
+from redrived.processes.worker_process import Launch, WorkerProcess
+
+HAND = 0.005  # seconds of work that a worker may hold
+MOST_IN_HAND = 1000  # jobs, however small
+EXIT_WITHIN = 10.0  # seconds for a worker that has nothing left to do
+
+log = logging.getLogger(__name__)
+
+
+class Loss(Struct, frozen=True, kw_only=True):
+    """A worker has exited, and its tree with it; these were in its hand."""
+
+    code: int  # of the exit; negative: the signal
+    begun: tuple[int, int, int] | None  # job, lease, when it began
+    unstarted: list[tuple[int, int]]  # job, lease
+    wrote: bool  # the one that had begun has output, in its own file
+    why: str = ""  # when we ended it ourselves
+
+
+class Listener(Protocol):
+    """Who hears what workers say: the dispatcher."""
+
+    def ready(self, worker: Worker) -> None: ...
+    def reported(self, worker: Worker, reports: list[wire.Report]) -> None: ...
+    def begun(self, worker: Worker, begun: wire.Begun) -> None: ...
+    def beat(self, worker: Worker, beat: wire.Beat) -> None: ...
+    def marked(self, worker: Worker, mark: wire.Mark) -> None: ...
+    def asked(self, worker: Worker, ask: wire.Ask) -> None: ...
+    def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None: ...
+    def lost(self, worker: Worker, loss: Loss) -> None: ...
+
+
+class Owner(Protocol):
+    """The pool, as far as its workers need it."""
+
+    def got_ready(self, worker: Worker) -> None: ...
+    def took_work(self, worker: Worker) -> None: ...
+    def did_work(self, worker: Worker) -> None: ...
+    def exited(self, worker: Worker, code: int) -> None: ...
+
+
+class Worker:
+    """Used by the main loop only."""
+
+    def __init__(
+        self, number: int, launch: Launch, trees: Trees, owner: Owner, listener: Listener
+    ) -> None:
+        """Start it; OSError when that cannot be done."""
+        self.number = number
+        self.pool = launch.pool
+        self.python = ""  # the version it runs
+        self.jobs_taken = 0
+        self.gone = asyncio.Event()
+        self._owner = owner
+        self._listener = listener
+        self._is_ready = False
+        self._leaving = False
+        self._last_call: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[Ended] | None = None
+        self._hand: dict[int, int] = {}  # job → lease, in the order the worker takes them
+        self._work = 0.0  # seconds of it, as far as it is known
+        self._long: int | None = None  # the job that turned out to take longer
+        self.process = WorkerProcess(
+            f"{launch.pool}.{number}", launch, trees, self._heard, self._exited
+        )
+
+    @property
+    def is_starting(self) -> bool:
+        return not self._is_ready
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._hand)
+
+    @property
+    def is_leaving(self) -> bool:
+        """It was told to go; its exit is no accident."""
+        return self._leaving
+
+    @property
+    def has_worked(self) -> bool:
+        return self.process.begun_last().job != 0
+
+    @property
+    def share(self) -> float:
+        """How much of a full hand is free: 1 when it is empty, else at least a half, or 0.
+
+        Two hands of half the size are under way, so a worker never waits for the next one.
+        """
+        if not self._is_ready or self._leaving:
+            return 0.0
+        if not self._hand:
+            return 1.0
+        free = 0.0 if self._long is not None else 1.0 - self._work / HAND
+        return free if free >= 0.5 else 0.0
+
+    def room(self, expected: float | None) -> int:
+        """How many jobs of so many seconds fit; those of unknown length travel alone."""
+        if expected is None or expected >= HAND:
+            return int(self.share)
+        return int(self.share * min(MOST_IN_HAND, HAND / max(expected, 1e-6)))
+
+    def hand(
+        self, jobs: Sequence[wire.HandedJob], expected: float | None, *, begun: bool = False
+    ) -> None:
+        """Hand over jobs that take so many seconds each.
+
+        `begun`: the first of them counts as begun already, so the worker need not announce it.
+        """
+        for job in jobs:
+            self._hand[job.id] = job.lease
+        self._work += HAND if expected is None else expected * len(jobs)
+        self.jobs_taken += len(jobs)
+        self.process.send(wire.frame("hand", jobs, begun))
+        self._owner.took_work(self)
+
+    def take_back(self) -> None:
+        """Ask for all that have not begun; `gave_back` brings them, or an empty list."""
+        self.process.send(wire.frame("give_back"))
+
+    def cancel(self, job: int, lease: int) -> None:
+        """Interrupt the job in its handler; one that has not begun comes by `gave_back`."""
+        self.process.send(wire.frame("cancel", job, lease))
+
+    def answer(self, ask: wire.Ask, value: object, problem: str | None = None) -> None:
+        """Let the handler go on; a problem is raised in it."""
+        self.process.send(wire.frame("answer", ask.number, value, problem))
+
+    def announce(self, tasks: Mapping[str, wire.TaskFacts]) -> None:
+        self.process.send(wire.frame("tasks", tasks))
+
+    def stop(self) -> None:
+        """Let it give back what has not begun, finish the job that runs, and exit."""
+        self._leaving = True
+        self.process.send(wire.frame("stop"))
+
+    def retire(self) -> None:
+        """Give it nothing more; it exits when its hand is empty."""
+        if not self._leaving:
+            self._leaving = True
+            if not self._hand:
+                self._send_home()
+
+    async def end(self, grace: float) -> Ended:
+        """SIGTERM (an exception in the handler), `grace` seconds, SIGKILL for the whole tree.
+
+        What was in its hand comes by `lost`, as after any other exit.
+        """
+        self._leaving = True
+        return await self.process.end(grace)
+
+    def _heard(self, word: wire.Word) -> None:
+        match word:
+            case wire.Reports(reports):
+                self._put_down([(report.job, report.lease) for report in reports])
+                self._listener.reported(self, reports)
+                self._owner.did_work(self)
+            case wire.GaveBack(jobs):
+                self._put_down(jobs)
+                self._listener.gave_back(self, jobs)
+            case wire.Begun():
+                self._long = word.job
+                self._listener.begun(self, word)
+            case wire.Beat():
+                self._listener.beat(self, word)
+            case wire.Mark():
+                self._listener.marked(self, word)
+            case wire.Ask():
+                self._listener.asked(self, word)
+            case wire.Warn(text):
+                log.warning("worker %s: %s", self.process.name, text)
+            case wire.Ready():
+                self._got_ready(word)
+
+    def _got_ready(self, word: wire.Ready) -> None:
+        self._is_ready = True
+        self.python = word.python
+        if word.said:
+            log.warning("worker %s said while starting:\n%s", self.process.name, word.said)
+        self._owner.got_ready(self)
+        self._listener.ready(self)
+
+    def _put_down(self, jobs: Sequence[tuple[int, int]]) -> None:
+        before = len(self._hand)
+        for job, lease in jobs:
+            if self._hand.get(job) == lease:
+                del self._hand[job]
+        if self._long not in self._hand:
+            self._long = None
+        self._work = self._work * len(self._hand) / before if before else 0.0
+        if self._leaving and before and not self._hand:
+            self._send_home()
+
+    def _send_home(self) -> None:
+        """It has nothing left to do; a thread that the application left behind may hold it."""
+        loop = asyncio.get_running_loop()
+        self.stop()
+        self._last_call = loop.call_later(EXIT_WITHIN, self._end_now)
+
+    def _end_now(self) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self.end(0))
+
+    def _exited(self, code: int) -> None:
+        last = self.process.begun_last()
+        begun = None
+        if self._hand.get(last.job) == last.lease:
+            del self._hand[last.job]
+            begun = (last.job, last.lease, last.at)
+        unstarted = list(self._hand.items())
+        self._hand.clear()
+        self.gone.set()
+        if self._last_call is not None:
+            self._last_call.cancel()
+        wrote = begun is not None and self.process.keep_output(last.job, last.execution)
+        self._owner.exited(self, code)
+        self.process.remove_output()
+        if begun or unstarted:
+            why = self.process.garbled
+            loss = Loss(code=code, begun=begun, unstarted=unstarted, wrote=wrote, why=why)
+            self._listener.lost(self, loss)

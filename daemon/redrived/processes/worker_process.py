@@ -1,0 +1,228 @@
+"""The child process of a pool: started, spoken to over one socket, seen to exit at once.
+
+What it says is handed on word by word; which jobs it holds is `pool_worker`'s business. The
+job that began last stands in a page of memory that both share, so that it is known even when
+the worker died without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from redrived.processes import proc, wire
+from redrived.processes.environment import inherited
+from redrived.processes.tree import OWNER, Ended, Trees
+
+_MAIN = Path(__file__).parent.parent / "worker" / "main.py"
+_CHUNK = 1 << 18
+_LAST_LINES = 2000  # bytes
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """How the workers of a pool are started."""
+
+    pool: str
+    python: str
+    folder: str
+    path: list[str]
+    preload: list[str]
+    outputs: str
+    sdk: str  # the folder of our `redrive`
+
+    def setup(self, live_output: str) -> dict[str, object]:
+        """What the worker is told first."""
+        return {
+            "path": self.path,
+            "preload": self.preload,
+            "sdk": self.sdk,
+            "outputs": self.outputs,
+            "live_output": live_output,
+        }
+
+
+class BegunLast(NamedTuple):
+    job: int
+    lease: int
+    execution: int
+    at: int
+
+
+class WorkerProcess:
+    """Used by the main loop only."""
+
+    def __init__(
+        self,
+        name: str,
+        launch: Launch,
+        trees: Trees,
+        on_word: Callable[[wire.Word], None],
+        on_exit: Callable[[int], None],
+    ) -> None:
+        """Start it; OSError when that cannot be done."""
+        self.name = name
+        self.live_output = os.path.join(launch.outputs, "live", name)
+        self.garbled = ""  # why we ended it ourselves: it spoke nonsense
+        self._outputs = launch.outputs
+        self._trees = trees
+        self._on_word = on_word
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._words = wire.Words()
+        self._unsent = bytearray()
+        self._clean_up: asyncio.Task[None] | None = None
+        self._start(launch)
+        self.send(wire.frame("setup", launch.setup(self.live_output)))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, frame: bytes) -> None:
+        """Never waits: what the socket does not take now follows when it can."""
+        sent = 0
+        if not self._unsent:
+            try:
+                sent = self._socket.send(frame)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # it is gone; its exit tells the rest
+            if sent < len(frame):
+                self._loop.add_writer(self._socket, self._send_rest)
+        self._unsent += frame[sent:]
+
+    async def end(self, grace: float) -> Ended:
+        """SIGTERM, `grace` seconds, then SIGKILL for everything that it started."""
+        return await self._trees.end(self._tree, grace)
+
+    def begun_last(self) -> BegunLast:
+        return BegunLast(*self._page[:4])
+
+    def memory(self) -> int:
+        """Bytes of it that are in RAM."""
+        facts = proc.stat(self.pid)
+        return facts.rss * mmap.PAGESIZE if facts else 0
+
+    def last_lines(self) -> str:
+        """The end of what it printed and no attempt has claimed."""
+        try:
+            with open(self.live_output, "rb") as live:
+                live.seek(max(0, os.fstat(live.fileno()).st_size - _LAST_LINES))
+                return live.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    def keep_output(self, job: int, execution: int) -> bool:
+        """Give what the dead worker printed to the attempt it died in, if it printed anything."""
+        target = os.path.join(self._outputs, str(job // 1000), f"{job}.{execution}.out")
+        try:
+            if not os.path.getsize(self.live_output):
+                return False
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            os.rename(self.live_output, target)
+        except OSError:
+            return False
+        return True
+
+    def remove_output(self) -> None:
+        try:
+            os.unlink(self.live_output)
+        except OSError:
+            pass  # it is an attempt's by now, or there never was one
+
+    def _start(self, launch: Launch) -> None:
+        marks = {OWNER: self._trees.owner, "REDRIVE_WORKER": self.name}
+        with ExitStack() as passed_on:
+            self._socket, theirs = socket.socketpair()
+            passed_on.callback(theirs.close)
+            started = passed_on.enter_context(ExitStack())
+            started.callback(self._socket.close)
+            page = os.memfd_create("redrive-begun")
+            passed_on.callback(os.close, page)
+            os.ftruncate(page, mmap.PAGESIZE)
+            self._page = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+            output = _open_live(self.live_output)
+            passed_on.callback(os.close, output)
+            self._process = subprocess.Popen(
+                [launch.python, str(_MAIN), launch.pool, str(theirs.fileno()), str(page)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(theirs.fileno(), page),
+                cwd=launch.folder,
+                env=inherited() | marks,
+                start_new_session=True,
+            )
+            started.pop_all()
+        self._tree = self._trees.hold(self.pid, f"REDRIVE_WORKER={self.name}")
+        self._pidfd = os.pidfd_open(self.pid)
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._receive)
+        self._loop.add_reader(self._pidfd, self._exited)
+
+    def _receive(self) -> bool:
+        """Hear what has come; whether there may be more."""
+        try:
+            data = self._socket.recv(_CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        try:
+            for word in self._words.feed(data):
+                self._on_word(word)
+        except wire.Garbled as problem:
+            self.garbled = str(problem)
+            self._process.kill()
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._socket)
+        return bool(data)
+
+    def _send_rest(self) -> None:
+        try:
+            del self._unsent[: self._socket.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent.clear()
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)
+
+    def _exited(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        while not self.garbled and self._receive():
+            pass  # what it said before it died
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        code = self._process.wait()
+        if self._trees.release(self._tree):
+            self._clean_up = self._loop.create_task(self._end_the_others(code))
+        else:
+            self._on_exit(code)
+
+    async def _end_the_others(self, code: int) -> None:
+        await self.end(0)
+        self._on_exit(code)
+
+
+def _open_live(path: str) -> int:
+    """A folder that cannot be written to costs the output, never the work."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC
+        return os.open(path, flags, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

@@ -1,0 +1,88 @@
+"""How an attempt ended, as the line of JSON that the daemon reads.
+
+`[id, lease, began, took, outcome, result, wrote, metrics, progress, failure]`, times in
+microseconds; what is left out at the end is done, null, nothing. A job that did its work in
+silence costs thirty characters.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+from redrive.job import CurrentJob
+from redrive.outcomes import Cancelled, Permanent, Snooze, Transient
+
+from .failure import describe
+from .hand import ID, LEASE, TASK, Row
+from .outbox import encode
+
+RESULT_AT_MOST = 64 * 1024  # bytes of JSON
+
+
+def report(
+    row: Row,
+    began: int,
+    took: int,
+    wrote: bool,
+    job: CurrentJob | None,
+    value: Any,
+    error: BaseException | None,
+    interrupted: bool,
+) -> str:
+    metrics = progress = failure = None
+    if job is not None:
+        metrics, progress = job.metrics, job.progress_made
+    outcome, result = "done", "null"
+    if error is not None:
+        outcome, failure = _ended_by(error, interrupted)
+    elif value is not None:
+        result, problem = _as_json(row[TASK], value)
+        if problem:
+            outcome, failure = "permanent", problem
+    elif not wrote and metrics is None and progress is None:
+        return f"[{row[ID]},{row[LEASE]},{began},{took}]"
+    rest = encode([wrote, metrics, progress, failure])
+    return f'[{row[ID]},{row[LEASE]},{began},{took},"{outcome}",{result},{rest[1:]}'
+
+
+def _ended_by(error: BaseException, interrupted: bool) -> tuple[str, dict[str, Any]]:
+    failure = describe(error)
+    # By name: asyncio is only loaded where a handler needs it.
+    stopped = interrupted and type(error).__name__ == "CancelledError"
+    if stopped or isinstance(error, Cancelled):
+        return "cancelled", failure
+    if isinstance(error, Permanent):
+        return "permanent", {**failure, "type": error.type}
+    if isinstance(error, Transient):
+        return "transient", {**failure, "type": error.type, "retry_after": error.retry_after}
+    if isinstance(error, Snooze):
+        return "snoozed", {**failure, "until": _instant(error.until)}
+    return "failed", failure
+
+
+def _instant(until: datetime | timedelta | float) -> int:
+    if isinstance(until, datetime):
+        return int(until.timestamp() * 1_000_000)
+    seconds = until.total_seconds() if isinstance(until, timedelta) else until
+    return int((time.time() + seconds) * 1_000_000)
+
+
+def _as_json(task: str, value: Any) -> tuple[str, dict[str, Any] | None]:
+    """The result as JSON, or what is wrong with it: trying again would not help."""
+    try:
+        text = encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        return "null", _unfit(f"{task} returned what JSON cannot hold ({error}); return plain data")
+    size = len(text.encode("utf-8", "replace"))
+    if size > RESULT_AT_MOST:
+        return "null", _unfit(
+            f"the result of {task} is {size} bytes of JSON, more than {RESULT_AT_MOST}; "
+            "store it elsewhere and return where"
+        )
+    return text, None
+
+
+def _unfit(message: str) -> dict[str, Any]:
+    return {"names": [], "message": message, "traceback": None, "type": "invalid_result"}

@@ -1,0 +1,154 @@
+"""Runs handlers, one after the other, in the main thread.
+
+A cancel comes as a signal: its handler runs in this very thread, so it can look whether the
+job that runs is the one that is meant, and raises only then. Nothing can be raised into the
+next job, and a handler that sleeps in a system call is woken.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from redrive.job import CurrentJob, running
+from redrive.outcomes import Cancelled
+
+from .hand import ARGS, EXECUTION, ID, LEASE, Hand, Row
+from .outbox import Outbox
+from .output import Output
+from .report import report
+from .tasks import Tasks
+from .words import Words
+
+if TYPE_CHECKING:
+    import asyncio
+
+FLUSH_AFTER = 5_000  # microseconds of work that a crash may repeat
+INTERRUPT = signal.SIGURG  # nobody else uses it, and it is ignored by default
+
+
+class Runner:
+    def __init__(self, hand: Hand, outbox: Outbox, output: Output, begun_page: Any) -> None:
+        self.tasks = Tasks()
+        self._hand = hand
+        self._outbox = outbox
+        self._words = Words(outbox)
+        self._output = output
+        self._begun_page = begun_page
+        self._interrupted: Row | None = None
+        self._forked = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awaiting: asyncio.Future[Any] | None = None
+        signal.signal(INTERRUPT, self._on_signal)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def work(self) -> None:
+        """Run what is in hand until told to leave."""
+        hand, outbox = self._hand, self._outbox
+        now = flushed = _monotonic()
+        since_epoch = 0
+        while not hand.leaving:
+            row = hand.take()
+            if row is None:
+                outbox.flush()
+                hand.wait()
+                now = flushed = _monotonic()
+                since_epoch = time.time_ns() // 1000 - now
+                continue
+            now = self._run(row, now, since_epoch)
+            if now - flushed > FLUSH_AFTER:
+                outbox.flush()
+                flushed = now
+        outbox.flush()
+
+    def _run(self, row: Row, began: int, since_epoch: int) -> int:
+        """Run one job and leave its report in the outbox; when it ended."""
+        page = self._begun_page
+        page[0], page[1], page[2], page[3] = (
+            row[ID],
+            row[LEASE],
+            row[EXECUTION],
+            began + since_epoch,
+        )
+        self._hand.began = began
+        job, value, error = self._attempt(row)
+        if self._forked:
+            os._exit(1)  # a child that the handler forked and let come back here
+        ended = _monotonic()
+        wrote = self._output.keep(row[ID], row[EXECUTION])
+        if job is not None:
+            job.mark_finished()
+        interrupted = row is self._interrupted
+        at, took = began + since_epoch, ended - began
+        self._outbox.report(report(row, at, took, wrote, job, value, error, interrupted))
+        return ended
+
+    def _attempt(self, row: Row) -> tuple[CurrentJob | None, Any, BaseException | None]:
+        hand = self._hand
+        job = None
+        try:
+            try:
+                hand.current = row
+                # A cancel that came before `current` was set found nothing to interrupt.
+                if hand.unwanted or hand.interrupting:
+                    self._interrupt()
+                name, *facts = row
+                task = self.tasks.named(name)
+                job = CurrentJob(self._words, task.beat_every, *facts)
+                running.set(job)
+                if task.plain:
+                    value = task.handler()(**row[ARGS])
+                    return job, value if value is None else self._result(value), None
+                with task.surroundings():
+                    return job, self._result(task.handler()(**row[ARGS])), None
+            finally:
+                hand.current = None
+        except BaseException as error:  # noqa: BLE001 - SystemExit too ends the job, not us
+            # Again, as the interruption may come just before the line above does it.
+            hand.current = None
+            return job, None, error
+
+    def _result(self, value: Any) -> Any:
+        """What the handler returned; an async one is run to its end."""
+        if not hasattr(value, "__await__"):
+            return value
+        import asyncio
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        awaiting = self._awaiting = asyncio.ensure_future(value, loop=self._loop)
+        try:
+            return self._loop.run_until_complete(awaiting)
+        finally:
+            self._awaiting = None
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        if number == signal.SIGTERM:
+            self._hand.leave(interrupting=True)
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Raise in the handler that runs, if it is the one to go; once, so it can clean up."""
+        row = self._hand.current
+        if row is None or row is self._interrupted or not self._hand.must_be_interrupted(row):
+            return
+        self._interrupted = row
+        if self._awaiting is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._awaiting.cancel)
+        else:
+            raise Cancelled("the job was cancelled")
+
+    def _after_fork(self) -> None:
+        """In a child that a handler forks: what it runs is not ours, nor are its signals."""
+        self._forked = True
+        self._hand.leave()
+        signal.signal(INTERRUPT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1000

@@ -1,0 +1,63 @@
+"""From a bare interpreter to a worker that is ready, in order."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import platform
+import sys
+import traceback
+from typing import Any
+
+from . import sdk
+from .channel import Channel
+from .hand import Hand
+from .outbox import Outbox
+from .output import Output
+
+
+def run(socket_fd: int, mark_fd: int) -> None:
+    """Set up as the daemon says, then work until there is nothing left to do."""
+    channel = Channel(socket_fd)
+    setup = channel.first()
+    if setup is None:
+        return
+    sys.argv = sys.argv[:1]
+    sys.path[:0] = setup["path"]
+    sdk.lend(setup["sdk"])
+    outbox = Outbox(channel)
+    output = Output(setup["live_output"], setup["outputs"], warn=outbox.warn)
+    _preload(setup["preload"])
+    # What the preload made stays: the collector need not walk it again after every few jobs.
+    gc.collect()
+    gc.freeze()
+
+    # These import `redrive`, which may be the application's own: its path must be set first.
+    from .reader import Reader
+    from .runner import Runner
+
+    hand = Hand()
+    runner = Runner(hand, outbox, output, _begun_page(mark_fd))
+    reader = Reader(channel, hand, outbox, runner)
+    outbox.say("ready", os.getpid(), platform.python_version(), output.said_so_far())
+    reader.start()
+    runner.work()
+    reader.leave()
+
+
+def _preload(modules: list[str]) -> None:
+    for module in modules:
+        try:
+            __import__(module)
+        except Exception:  # noqa: BLE001
+            # Its tasks will fail one by one with the same reason; the others can run.
+            print(f"preload of {module} failed:", file=sys.stderr)
+            traceback.print_exc()
+
+
+def _begun_page(mark_fd: int) -> Any:
+    """What began last, in words that the daemon can still read when this process has died."""
+    page = mmap.mmap(mark_fd, mmap.PAGESIZE)
+    os.close(mark_fd)
+    return memoryview(page).cast("Q")

@@ -1,0 +1,72 @@
+"""The tasks of this pool: which function, how often it beats, in which surroundings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Callable
+
+Handler = Callable[..., Any]
+
+
+class UnknownTask(LookupError):
+    """The daemon handed over a job of a task it never announced."""
+
+
+class Task:
+    def __init__(
+        self, python: str, beat_every: float, env: dict[str, str] | None, cwd: str | None
+    ) -> None:
+        self.python = python
+        self.beat_every = beat_every
+        self.plain = not env and cwd is None  # needs no surroundings of its own
+        self._env = env or {}
+        self._cwd = cwd
+        self._handler: Handler | None = None
+
+    def handler(self) -> Handler:
+        """The function; imported at the first job, so a bad module fails jobs, not workers."""
+        if self._handler is not None:
+            return self._handler
+        module, _, path = self.python.partition(":")
+        __import__(module)
+        found: Any = sys.modules[module]
+        for name in path.split("."):
+            found = getattr(found, name)
+        handler: Handler = found
+        self._handler = handler
+        return handler
+
+    @contextmanager
+    def surroundings(self) -> Generator[None, None, None]:
+        """The environment and folder that the config gives this task, taken back afterwards."""
+        folder = os.getcwd()
+        before = {name: os.environ.get(name) for name in self._env}
+        os.environ.update(self._env)
+        try:
+            if self._cwd is not None:
+                os.chdir(self._cwd)
+            yield
+        finally:
+            os.chdir(folder)
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+class Tasks:
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def announce(self, tasks: dict[str, list[Any]]) -> None:
+        self._tasks = {name: Task(*facts) for name, facts in tasks.items()}
+
+    def named(self, name: str) -> Task:
+        try:
+            return self._tasks[name]
+        except KeyError:
+            raise UnknownTask(f"this pool knows no task {name!r}") from None

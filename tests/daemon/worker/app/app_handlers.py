@@ -1,0 +1,249 @@
+"""Handlers for the tests of workers; run by every interpreter a pool may have, 3.9 included."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+
+import redrive
+
+
+def touch(path: str, text: str = "") -> None:
+    with open(path + ".new", "w") as file:
+        file.write(text)
+    os.rename(path + ".new", path)
+
+
+def noop(**args: object) -> object:
+    pass
+
+
+def echo(**args: object) -> object:
+    return args
+
+
+async def echo_later(**args: object) -> object:
+    await asyncio.sleep(0)
+    return args
+
+
+def facts() -> object:
+    job = redrive.current_job()
+    return [job.id, job.attempt, job.max_attempts, job.args, job.run, job.step, job.batch]
+
+
+async def facts_later() -> object:
+    await asyncio.sleep(0)
+    return facts()
+
+
+def environment() -> object:
+    return {
+        "path": sys.path,
+        "cwd": os.getcwd(),
+        "python": list(sys.version_info[:2]),
+        "redrive": redrive.__file__,
+        "names": sorted(os.environ),
+        "modules": sorted(sys.modules),
+    }
+
+
+def env_of(name: str) -> object:
+    return [os.environ.get(name), os.getcwd()]
+
+
+def fail(message: str) -> object:
+    class Failed(LookupError):
+        pass
+
+    raise Failed(message)
+
+
+async def fail_later(message: str) -> object:
+    await asyncio.sleep(0)
+    raise LookupError(message)
+
+
+def say_outright(what: str) -> object:
+    if what == "permanent":
+        raise redrive.Permanent("no use", type="broken")
+    if what == "transient":
+        raise redrive.Transient("later", retry_after=90)
+    raise redrive.Snooze(3600, "not now")
+
+
+def leave(code: int) -> object:
+    sys.exit(code)
+
+
+def interrupt_keyboard() -> object:
+    raise KeyboardInterrupt
+
+
+def exit_hard(code: int) -> object:
+    os._exit(code)
+
+
+def segfault() -> None:
+    os.kill(os.getpid(), 11)
+
+
+def big(size: int) -> object:
+    return "x" * size
+
+
+def unfit() -> object:
+    return object()
+
+
+def not_a_number() -> object:
+    return float("nan")
+
+
+def odd_text() -> object:
+    return "a\udcffb"
+
+
+def nested(depth: int) -> object:
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def speak() -> None:
+    print("printed")
+    sys.stderr.write("to stderr\n")
+    os.write(1, b"by os.write\n")
+    subprocess.run(["echo", "by a child"], check=True)
+    print("and an unfinished line", end="")
+
+
+def log_something() -> None:
+    redrive.current_job().log.info("from the job")
+    logging.getLogger("app").warning("from the app")
+
+
+def print_line(text: str) -> None:
+    print(text)
+
+
+def print_and_wait(text: str, path: str) -> None:
+    print(text)
+    wait_for(path)
+
+
+def die_loudly() -> object:
+    print("last words")
+    os._exit(9)
+
+
+def beat_often(times: int) -> None:
+    job = redrive.current_job()
+    for done in range(times):
+        job.heartbeat()
+        job.progress(done + 1, times, "counting")
+        job.count("steps")
+    job.metric("kind", "test")
+
+
+def claim(key: str) -> object:
+    return redrive.current_job().once(key)
+
+
+async def claim_later(key: str) -> object:
+    await asyncio.sleep(0)
+    return redrive.current_job().once(key)
+
+
+def go_through(items: list[str], stop_at: str | None = None) -> object:
+    seen = []
+    for item in redrive.current_job().remaining(items):
+        if item == stop_at:
+            raise RuntimeError(f"stopped at {item}")
+        seen.append(item)
+    return seen
+
+
+def wait_for(path: str) -> None:
+    """Until the file is there."""
+    while not os.path.exists(path):
+        time.sleep(0.001)
+
+
+def sleep(began: str, ended: str) -> None:
+    """Sleeps in one system call; says in files that it began, and how it ended."""
+    touch(began)
+    try:
+        time.sleep(60)
+    except BaseException as error:
+        touch(ended, type(error).__name__)
+        raise
+
+
+async def sleep_later(began: str, ended: str) -> None:
+    touch(began)
+    try:
+        await asyncio.sleep(60)
+    except BaseException as error:
+        touch(ended, type(error).__name__)
+        raise
+
+
+def spin(milliseconds: float) -> None:
+    end = time.perf_counter() + milliseconds / 1000
+    while time.perf_counter() < end:
+        pass
+
+
+async def spin_later(milliseconds: float) -> None:
+    await asyncio.sleep(0)
+    spin(milliseconds / 2)
+    await asyncio.sleep(0)
+    spin(milliseconds / 2)
+
+
+def touch_and_wait(path: str, until: str) -> None:
+    touch(path)
+    wait_for(until)
+
+
+def refuse_to_go(began: str) -> object:
+    touch(began)
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+
+
+def fork_and_come_back() -> object:
+    return os.fork() == 0
+
+
+def use_a_client() -> object:
+    from redrive import Client
+
+    return Client
+
+
+def leave_a_thread() -> None:
+    import threading
+
+    threading.Thread(target=time.sleep, args=(3600,)).start()
+
+
+def print_to_a_full_disk() -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    before = os.dup(1)
+    os.dup2(full, 1)
+    try:
+        print("does not fit")
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+        os.close(full)

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+from support.workers import Workshop
+
+ROUNDS = 300
+
+
+@pytest.mark.parametrize(
+    ("task", "exception"), [("sleep", "Cancelled"), ("sleep_later", "CancelledError")]
+)
+async def test_a_cancel_is_an_exception_in_the_handler_even_in_a_system_call(
+    shop: Workshop, tmp_path: Path, task: str, exception: str
+) -> None:
+    began, ended = tmp_path / "began", tmp_path / "ended"
+    job = shop.give(task, began=str(began), ended=str(ended))
+    await shop.ear.until(began.exists)
+
+    shop.worker.cancel(job, job + 1000)
+
+    assert (await shop.ear.report_of(job)).outcome == "cancelled"
+    assert ended.read_text() == exception
+    assert await shop.result("echo", next="fine") == {"next": "fine"}
+
+
+@pytest.mark.parametrize("task", ["spin", "spin_later"])
+async def test_a_cancel_never_hits_the_next_job(shop: Workshop, task: str) -> None:
+    """However late it comes: before, in, between and behind short jobs."""
+    for round in range(ROUNDS):
+        victim = shop.job(task, milliseconds=round % 5 * 0.1)
+        bystanders = [shop.job(task, milliseconds=0.05) for _ in range(5)]
+        shop.worker.hand([victim, *bystanders], 1e-6)
+        shop.worker.cancel(victim.id, victim.lease)
+
+        for bystander in bystanders:
+            assert (await shop.ear.report_of(bystander.id)).outcome == "done"
+        if victim.id not in shop.ear.returned_jobs:
+            assert (await shop.ear.report_of(victim.id)).outcome in ("done", "cancelled")
+
+
+async def test_a_cancel_with_an_old_lease_does_nothing(shop: Workshop, tmp_path: Path) -> None:
+    began, go = tmp_path / "began", tmp_path / "go"
+    job = shop.give("touch_and_wait", path=str(began), until=str(go))
+    await shop.ear.until(began.exists)
+
+    shop.worker.cancel(job, 999)
+    shop.worker.take_back()
+    await shop.ear.until(lambda: shop.ear.returned)  # so the cancel has been heard
+    go.touch()
+
+    assert (await shop.ear.report_of(job)).outcome == "done"
+
+
+async def test_a_job_that_has_not_begun_is_given_back_instead(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    shop.give("wait_for", path=str(go))
+    waiting = [shop.job("echo"), shop.job("echo")]
+    shop.worker.hand(waiting, 1e-6, begun=True)
+
+    shop.worker.cancel(waiting[0].id, waiting[0].lease)
+    await shop.ear.until(lambda: waiting[0].id in shop.ear.returned_jobs)
+    go.touch()
+
+    assert (await shop.ear.report_of(1)).outcome == "done"
+
+
+async def test_a_handler_that_will_not_go_is_ended_with_its_worker(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    began = tmp_path / "began"
+    job = shop.give("refuse_to_go", began=str(began))
+    await shop.ear.until(began.exists)
+
+    shop.worker.cancel(job, job + 1000)
+    await shop.worker.end(grace=0.05)
+
+    await shop.ear.until(lambda: shop.ear.losses)
+    loss = shop.ear.losses[0]
+    assert loss.code == -9
+    assert loss.begun is not None
+    assert loss.begun[:2] == (job, job + 1000)

@@ -1,0 +1,181 @@
+import msgspec
+import pytest
+
+from support.workers import Workshop
+
+
+@pytest.mark.parametrize("task", ["echo", "echo_later"])
+async def test_a_handler_gets_its_arguments_by_name_and_its_result_is_kept(
+    shop: Workshop, task: str
+) -> None:
+    assert await shop.result(task, path="/a", n=[1, {"b": None}]) == {
+        "path": "/a",
+        "n": [1, {"b": None}],
+    }
+
+
+@pytest.mark.parametrize("task", ["facts", "facts_later"])
+async def test_a_handler_can_ask_which_job_it_is(shop: Workshop, task: str) -> None:
+    assert await shop.result(task) == [1, 1, 3, {}, None, None, None]
+
+
+async def test_a_failure_tells_its_classes_its_message_and_the_handlers_own_frames(
+    shop: Workshop,
+) -> None:
+    report = await shop.run("fail", message="no such page")
+
+    failure = report.failure
+    assert report.outcome == "failed"
+    assert failure is not None
+    assert failure.names == [
+        "app_handlers.fail.<locals>.Failed",
+        "LookupError",
+        "Exception",
+        "BaseException",
+    ]
+    assert failure.message == "no such page"
+    assert failure.traceback is not None
+    assert "app_handlers.py" in failure.traceback
+    assert "runner.py" not in failure.traceback
+
+
+async def test_an_async_handlers_traceback_begins_in_the_handler(shop: Workshop) -> None:
+    failure = (await shop.run("fail_later", message="gone")).failure
+
+    assert failure is not None
+    assert failure.traceback is not None
+    assert "asyncio" not in failure.traceback
+    assert "app_handlers.py" in failure.traceback
+
+
+async def test_messages_and_tracebacks_are_bounded(shop: Workshop) -> None:
+    failure = (await shop.run("fail", message="x" * 100_000)).failure
+
+    assert failure is not None
+    assert len(failure.message) == 4096
+    assert len(failure.traceback or "") < 17_000
+
+
+async def test_what_a_handler_says_outright_is_told_with_its_details(shop: Workshop) -> None:
+    permanent = await shop.run("say_outright", what="permanent")
+    transient = await shop.run("say_outright", what="transient")
+    snoozed = await shop.run("say_outright", what="snooze")
+
+    assert permanent.outcome == "permanent"
+    assert permanent.failure is not None
+    assert permanent.failure.type == "broken"
+    assert transient.outcome == "transient"
+    assert transient.failure is not None
+    assert transient.failure.retry_after == 90
+    assert snoozed.outcome == "snoozed"
+    assert snoozed.failure is not None
+    assert snoozed.failure.until is not None
+    assert snoozed.failure.until - snoozed.began == pytest.approx(3_600_000_000, abs=60_000_000)
+
+
+async def test_sys_exit_and_a_keyboard_interrupt_end_the_job_not_the_worker(
+    shop: Workshop,
+) -> None:
+    worker = shop.worker
+    left = await shop.run("leave", code=3)
+    interrupted = await shop.run("interrupt_keyboard")
+
+    assert (left.outcome, interrupted.outcome) == ("failed", "failed")
+    assert left.failure is not None
+    assert left.failure.names[0] == "SystemExit"
+    assert left.failure.message == "3"
+    assert await shop.result("echo", still="here") == {"still": "here"}
+    assert shop.pool.workers == [worker]
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "says"),
+    [
+        ("big", {"size": 64 * 1024}, "65538 bytes of JSON, more than 65536"),
+        ("unfit", {}, "not JSON serializable"),
+        ("not_a_number", {}, "JSON cannot hold"),
+        ("nested", {"depth": 100_000}, "JSON cannot hold"),
+    ],
+)
+async def test_a_result_that_cannot_be_kept_is_a_permanent_error(
+    shop: Workshop, task: str, args: dict[str, int], says: str
+) -> None:
+    report = await shop.run(task, **args)
+
+    assert report.outcome == "permanent"
+    assert report.failure is not None
+    assert report.failure.type == "invalid_result"
+    assert says in report.failure.message
+
+
+async def test_the_largest_allowed_result_passes(shop: Workshop) -> None:
+    assert len(await shop.result("big", size=64 * 1024 - 2)) == 64 * 1024 - 2
+
+
+async def test_many_large_results_are_told_in_several_frames(shop: Workshop) -> None:
+    jobs = [shop.job("big", size=60_000) for _ in range(50)]
+    shop.worker.hand(jobs, 1e-6)
+
+    await shop.ear.until(lambda: len(shop.ear.reports) + len(shop.ear.returned_jobs) == 50)
+
+
+async def test_text_that_is_no_unicode_loses_a_character_not_the_result(shop: Workshop) -> None:
+    assert await shop.result("odd_text") == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "says"),
+    [
+        ("unimportable", "ModuleNotFoundError", "no_such_module_anywhere"),
+        ("missing", "AttributeError", "no_such_function"),
+        ("echo_nothing", "_redrive_worker.tasks.UnknownTask", "this pool knows no task"),
+    ],
+)
+async def test_a_task_that_is_not_there_fails_its_jobs_and_harms_nobody_else(
+    shop: Workshop, task: str, name: str, says: str
+) -> None:
+    report = await shop.run(task)
+
+    assert report.outcome == "failed"
+    assert report.failure is not None
+    assert report.failure.names[0] == name
+    assert says in report.failure.message
+    assert await shop.result("echo", a=1) == {"a": 1}
+
+
+async def test_a_task_may_have_an_environment_and_a_folder_of_its_own(shop: Workshop) -> None:
+    from redrived.processes import wire
+
+    facts = {"own": wire.TaskFacts("app_handlers:env_of", env={"COLOUR": "red"}, cwd="/")}
+    shop.pool.define({"env_of": wire.TaskFacts("app_handlers:env_of")} | facts)
+
+    assert await shop.result("own", name="COLOUR") == ["red", "/"]
+    assert await shop.result("env_of", name="COLOUR") == [None, str(shop.outputs.parent)]
+
+
+async def test_a_child_that_a_handler_forks_and_forgets_runs_no_jobs(shop: Workshop) -> None:
+    jobs = [shop.job("fork_and_come_back"), *(shop.job("echo", n=n) for n in range(20))]
+    shop.worker.hand(jobs, 1e-6)
+
+    await shop.ear.until(lambda: len(shop.ear.reports) == 21)
+    assert shop.ear.order == [job.id for job in jobs]
+
+
+async def test_nothing_the_worker_needs_hides_a_module_of_the_application(
+    shop: Workshop,
+) -> None:
+    found = await shop.result("environment")
+
+    assert not any("redrived/worker" in entry for entry in found["path"])
+    assert not {"main", "tasks", "hand", "report", "output"} & set(found["modules"])
+    assert found["path"][0].endswith("tests/daemon/worker/app")
+    assert {"REDRIVE_STORE", "REDRIVE_WORKER"} <= set(found["names"])
+    assert not [name for name in found["names"] if name.startswith(("NOTIFY", "PYTEST"))]
+
+
+async def test_a_report_of_a_silent_job_is_as_short_as_can_be(shop: Workshop) -> None:
+    report = await shop.run("noop")
+
+    assert (report.outcome, bytes(report.result), report.wrote) == ("done", b"null", False)
+    assert report.metrics is None
+    assert msgspec.json.encode(report.failure) == b"null"
