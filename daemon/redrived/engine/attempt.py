@@ -50,6 +50,7 @@ class Attempt:
         "definition",
         "ending",
         "executor",
+        "is_over",
         "job",
         "metrics",
         "progress",
@@ -67,6 +68,7 @@ class Attempt:
         self.beat_at = now
         # A Python job that never beats is not expected to; everything else is, from the start.
         self._armed = definition.heartbeat_source != "job"
+        self.is_over = False
         self.ending: Ending | None = None
         self.by: str | None = None
         self.progress: str | None = None  # JSON
@@ -123,4 +125,7 @@ class Attempts:
 
     def pop(self, job: int, lease: int) -> Attempt | None:
         found = self.get(job, lease)
-        return None if found is None else self._running.pop(job)
+        if found is None:
+            return None
+        found.is_over = True
+        return self._running.pop(job)

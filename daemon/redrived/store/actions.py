@@ -136,7 +136,7 @@ def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     unit.over(
         [(row.id,) for row in rows],
         "UPDATE jobs SET state = 'queued', waits = 'ready', reason = NULL, attempts = 0,"
-        " lost = 0, life = life + 1, life_started_at = :now, available_at = :now,"
+        " lost = 0, unknowns = 0, life = life + 1, life_started_at = :now, available_at = :now,"
         " finished_at = NULL, manual_retries = manual_retries + 1, manual_at = :now"
         f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
         now=unit.now,

@@ -148,8 +148,8 @@ def _insert(unit: Unit, rows: list[tuple[object, ...]]) -> None:
     unit.over(
         rows,
         f"INSERT INTO jobs ({names}, state, attempts, life, lease, executions, created_at,"
-        " life_started_at, lost, manual_retries, interruptions, snoozes)"
-        f" SELECT {names}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0"
+        " life_started_at, lost, unknowns, manual_retries, interruptions, snoozes)"
+        f" SELECT {names}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0, 0"
         f" FROM {unit.database.rows(*_COLUMNS)}",
         now=unit.now,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ class InHand(NamedTuple):
     batch: str | None
     leased_from: str
     lost: int
+    unknowns: int
     life: int
     life_started_at: int
     interruptions: int
@@ -75,8 +76,8 @@ class Berth:
 
     __slots__ = ("empty", "jobs", "share", "worker")
 
-    def __init__(self, worker: int, share: float = 1.0, empty: bool = True) -> None:
-        self.worker = worker
+    def __init__(self, worker: Any, share: float = 1.0, empty: bool = True) -> None:
+        self.worker = worker  # whatever the dispatcher knows it by
         self.share = share  # of a full hand still free
         self.empty = empty
         self.jobs: list[InHand] = []

@@ -48,6 +48,7 @@ class Ended(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     refund: bool = False  # the attempt is given back
     lost: int = 0
+    unknown: int = 0
     interruptions: int = 0
     snoozes: int = 0
     run_id: int | None = None
@@ -137,6 +138,7 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
         "reason",
         "refund int",
         "lost int",
+        "unknown int",
         "interruptions int",
         "snoozes int",
         "error",
@@ -156,6 +158,7 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
                 item.reason,
                 int(item.refund),
                 item.lost,
+                item.unknown,
                 item.interruptions,
                 item.snoozes,
                 item.error,
@@ -169,6 +172,7 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
         " available_at = coalesce(r.available_at, jobs.available_at),"
         " finished_at = r.finished_at, started_at = coalesce(r.began_at, jobs.started_at),"
         " attempts = attempts - r.refund, lost = jobs.lost + r.lost,"
+        " unknowns = unknowns + r.unknown,"
         " interruptions = jobs.interruptions + r.interruptions,"
         " snoozes = jobs.snoozes + r.snoozes, error = coalesce(r.error, jobs.error),"
         " error_type = coalesce(r.error_type, jobs.error_type),"

@@ -59,6 +59,7 @@ jobs = Table(
     Column("node", Text),
     Column("ending", Text),  # asked or noticed while leased: cancel | kill | restart | stalled | …
     Column("lost", Integer, nullable=False),
+    Column("unknowns", Integer, nullable=False),  # failures of this life nobody could classify
     Column("manual_retries", Integer, nullable=False),
     Column("manual_at", BigInteger),
     Column("interruptions", Integer, nullable=False),

@@ -148,6 +148,7 @@ def upgrade() -> None:
         sa.Column("node", sa.Text(), nullable=True),
         sa.Column("ending", sa.Text(), nullable=True),
         sa.Column("lost", sa.Integer(), nullable=False),
+        sa.Column("unknowns", sa.Integer(), nullable=False),
         sa.Column("manual_retries", sa.Integer(), nullable=False),
         sa.Column("manual_at", sa.BigInteger(), nullable=True),
         sa.Column("interruptions", sa.Integer(), nullable=False),

@@ -1,0 +1,59 @@
+"""`redrived --config FILE`: the daemon, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+
+from redrive import __version__
+from redrive.errors import Exit, RedriveError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="redrived", description="The redrive supervisor daemon, in the foreground."
+    )
+    parser.add_argument("--config", metavar="FILE", help="default: as for `redrive`")
+    parser.add_argument("--version", action="version", version=f"redrived {__version__}")
+    options = parser.parse_args()
+    try:
+        _run(options.config)
+    except RedriveError as problem:
+        print(f"redrived: {problem.message}", file=sys.stderr)
+        if problem.hint:
+            print(f"  {problem.hint}", file=sys.stderr)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(Exit.FAILED)
+
+
+def _run(config: str | None) -> None:
+    from redrive.config import find_config, load
+    from redrived import logs
+
+    loaded = load(find_config(config, os.environ))
+    daemon = loaded.config.daemon
+    logs.set_up(daemon.log_level, daemon.log_format)
+
+    from redrived.supervisor import Supervisor
+
+    async def serve() -> None:
+        await Supervisor(loaded).run()
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve())
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: type[asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+if __name__ == "__main__":
+    main()

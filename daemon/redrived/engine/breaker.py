@@ -1,0 +1,109 @@
+"""Breakers: while a dependency is down, its jobs wait instead of burning their attempts.
+
+Closed, every end of an attempt is counted over a window; when the share of transient failures
+passes the limit, the task's jobs stop being leased. From then on one probe at a time is let
+through; the first that does not fail transiently closes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from redrive.clock import SECOND, Clock
+from redrive.config.sections import Breaker as Settings
+from redrived.engine.definitions import Definitions
+from redrived.engine.timers import Timers
+from redrived.store import breakers
+from redrived.store.breakers import Breaker
+from redrived.store.store import Store
+
+
+class Breakers:
+    """Used by the main loop only; a change is in the store before it counts here."""
+
+    def __init__(
+        self, store: Store, definitions: Definitions, timers: Timers, clock: Clock
+    ) -> None:
+        self.definitions = definitions
+        self._store = store
+        self._timers = timers
+        self._clock = clock
+        self._ends: dict[str, deque[tuple[float, bool]]] = {}
+        self._open: dict[str, Breaker] = {}
+
+    async def start(self) -> None:
+        for breaker in await self._store.read(breakers.read):
+            self._open[breaker.task] = breaker
+            self._probe_later(breaker)
+
+    async def stop(self) -> None:
+        """Nothing runs here by itself."""
+
+    def is_open(self, task: str) -> bool:
+        return task in self._open
+
+    def is_probing(self, task: str) -> bool:
+        breaker = self._open.get(task)
+        return breaker is not None and breaker.state == "probing"
+
+    def get(self, task: str) -> Breaker | None:
+        return self._open.get(task)
+
+    def all(self) -> list[Breaker]:
+        return list(self._open.values())
+
+    def note(self, task: str, *, failed_transiently: bool) -> None:
+        """An attempt of the task has ended."""
+        definition = self.definitions.tasks.get(task)
+        settings = definition.task.breaker if definition else None
+        if settings is None:
+            return
+        breaker = self._open.get(task)
+        if breaker is None:
+            self._count(task, settings, failed_transiently)
+        elif not failed_transiently:
+            self._ends.pop(task, None)
+            self._change(replace(breaker, state="closed", why="a probe did not fail"))
+        elif breaker.state == "probing":
+            self._wait(breaker, settings)
+
+    def _count(self, task: str, settings: Settings, failed: bool) -> None:
+        now = self._clock.monotonic()
+        ends = self._ends.setdefault(task, deque())
+        ends.append((now, failed))
+        while ends[0][0] < now - settings.window:
+            ends.popleft()
+        failures = sum(failed for _, failed in ends)
+        if len(ends) < settings.at_least or failures / len(ends) < settings.share:
+            return
+        at = self._clock.now()
+        why = f"{failures} of {len(ends)} attempts failed transiently in {settings.window:g} s"
+        opened = Breaker(task=task, state="open", opened_at=at, probe_at=at, why=why)
+        self._wait(opened, settings)
+
+    def _wait(self, breaker: Breaker, settings: Settings) -> None:
+        probe_at = self._clock.now() + round(settings.probe_every * SECOND)
+        waiting = replace(breaker, state="open", probe_at=probe_at)
+        self._change(waiting)
+        self._probe_later(waiting)
+
+    def _probe_later(self, breaker: Breaker) -> None:
+        self._timers.at(f"probe {breaker.task}", breaker.probe_at, self._probe(breaker.task))
+
+    def _probe(self, task: str) -> Callable[[], None]:
+        def probe() -> None:
+            breaker = self._open.get(task)
+            if breaker is not None:
+                self._change(replace(breaker, state="probing"))
+
+        return probe
+
+    def _change(self, breaker: Breaker) -> None:
+        if breaker.state == "closed":
+            self._open.pop(breaker.task, None)
+        else:
+            self._open[breaker.task] = breaker
+        self._store.submit(breakers.write, breaker, must_land=True)

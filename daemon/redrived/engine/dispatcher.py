@@ -1,0 +1,138 @@
+"""Counts the room there is, leases what is ready, hands it over.
+
+Woken by facts: something became ready, something ended, a rate allows more. One lease is
+under way at a time, so the limits it sees are those that hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from redrived.engine.attempt import Attempts
+from redrived.engine.breaker import Breakers
+from redrived.engine.command_runner import CommandRunner
+from redrived.engine.definitions import Definitions
+from redrived.engine.http_runner import HttpRunner
+from redrived.engine.pace import Pace
+from redrived.engine.pauses import Pauses
+from redrived.engine.python_runner import PythonRunner
+from redrived.engine.settler import Settler
+from redrived.engine.timers import Timers
+from redrived.service import Loop
+from redrived.store.leases import Leased, lease
+from redrived.store.picking import InHand, QueueRules, Room, TaskRules
+from redrived.store.store import Store
+from redrived.store.unit import Landed
+
+SWEEP = 5.0  # seconds; should a wake-up ever be lost
+
+
+class Dispatcher(Loop):
+    def __init__(
+        self,
+        store: Store,
+        definitions: Definitions,
+        *,
+        attempts: Attempts,
+        python: PythonRunner,
+        commands: CommandRunner,
+        http: HttpRunner,
+        settler: Settler,
+        pauses: Pauses,
+        breakers: Breakers,
+        pace: Pace,
+        timers: Timers,
+    ) -> None:
+        super().__init__()
+        self.definitions = definitions
+        self.is_open = True  # a drain closes it: nothing more is leased
+        self._store = store
+        self._attempts = attempts
+        self._python = python
+        self._commands = commands
+        self._http = http
+        self._settler = settler
+        self._pauses = pauses
+        self._breakers = breakers
+        self._pace = pace
+        self._timers = timers
+
+    async def start(self) -> None:
+        self._store.landed.append(self._look)
+        self._settler.on_freed = self.wake
+        self._timers.every("dispatch sweep", SWEEP, self.wake)
+        await super().start()
+        self.wake()
+
+    async def run_once(self) -> bool:
+        if not self.is_open:
+            return False
+        room = self.room()
+        if room.slots <= 0 and not any(room.berths.values()):
+            return False
+        leased = await self._store.submit(lease, room)
+        self._hand_over(leased)
+        if leased.wake_at is not None:
+            self._timers.at("rate", leased.wake_at, self.wake)
+        picked = leased.picked
+        return leased.again or bool(picked.berths or picked.slots)
+
+    def room(self) -> Room:
+        """What could be leased now, and under which limits."""
+        busy = self.busy()
+        return Room(
+            slots=self.definitions.config.daemon.concurrency - sum(busy.values()),
+            berths=self._python.berths(),
+            tasks={name: rules for name in self.definitions.tasks if (rules := self._rules(name))},
+            queues=self._queues(),
+            used=busy,
+        )
+
+    def busy(self) -> Counter[str]:
+        """Busy slots by queue: a worker is one, whatever it holds."""
+        busy = self._python.busy()
+        for attempt in self._attempts:
+            if attempt.definition.pool is None:
+                busy[attempt.job.queue] += 1
+        return busy
+
+    def _rules(self, name: str) -> TaskRules | None:
+        """The limits of a task; None while it may not run at all."""
+        probing = self._breakers.is_probing(name)
+        if self._pauses.has("task", name) or (self._breakers.is_open(name) and not probing):
+            return None
+        definition = self.definitions.tasks[name]
+        task = definition.task
+        return TaskRules(
+            pool=definition.pool,
+            hand=1 if definition.is_limited else self._pace.hand(name),
+            concurrency=task.concurrency,
+            keyed=task.concurrency_key is not None,
+            rate=definition.rate,
+            one=probing,
+        )
+
+    def _queues(self) -> dict[str, QueueRules]:
+        rules = dict(self.definitions.queue_rules)
+        for name in self._pauses.names("queue"):
+            rules[name] = QueueRules(paused=True)
+        return rules
+
+    def _hand_over(self, leased: Leased) -> None:
+        for berth in leased.picked.berths:
+            self._python.hand(berth, berth.jobs[0].id in leased.picked.begun, leased.at)
+        for job in leased.picked.slots:
+            self._start(job, leased.at)
+
+    def _start(self, job: InHand, at: int) -> None:
+        definition = self.definitions.tasks.get(job.task)
+        if definition is None:  # a reload took it away between the lease and now
+            self._settler.gave_back([job])
+        elif definition.kind == "command":
+            self._commands.start(job, definition, at)
+        else:
+            self._http.start(job, definition, at)
+
+    def _look(self, landed: Landed) -> None:
+        if landed.made_ready:
+            self.wake()

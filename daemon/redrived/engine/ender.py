@@ -1,0 +1,39 @@
+"""Ends running attempts: what is noticed or asked is written down first, then acted on."""
+
+from __future__ import annotations
+
+from redrived.engine.attempt import Attempt, Ending
+from redrived.engine.settler import Settler
+from redrived.store.notice import Notice, notice
+from redrived.store.store import Store
+
+_NOTICED = {Ending.STALLED: "action_stalled", Ending.TIMEOUT: "action_timeout"}
+
+
+class Ender:
+    def __init__(self, store: Store, settler: Settler) -> None:
+        self._store = store
+        self._settler = settler
+
+    def end(self, attempt: Attempt, why: Ending, by: str | None = None) -> None:
+        """Begin to end an attempt; its settlement follows once its processes are gone."""
+        if not attempt.mark(why, by):
+            return
+        if why in _NOTICED:
+            self._note(attempt, why)
+        grace = 0.0 if why is Ending.KILL else attempt.definition.task.grace
+        attempt.executor.end(attempt, grace)
+
+    def _note(self, attempt: Attempt, why: Ending) -> None:
+        definition, job = attempt.definition, attempt.job
+        limit = definition.stalled_after if why is Ending.STALLED else definition.task.timeout
+        item = Notice(
+            job=job.id,
+            lease=job.lease,
+            attempt=job.attempt,
+            kind=_NOTICED[why],
+            ending=why,
+            run_id=job.run_id,
+            data={"after": limit},
+        )
+        self._settler.watch_future(self._store.submit(notice, item, must_land=True))

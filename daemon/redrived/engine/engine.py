@@ -1,0 +1,134 @@
+"""The engine put together: what the API and the supervisor are handed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redrive.clock import Clock
+from redrive.config.sections import Config
+from redrive.config.sections import Pool as PoolSettings
+from redrived.engine.attempt import Attempts
+from redrived.engine.breaker import Breakers
+from redrived.engine.command_runner import CommandRunner
+from redrived.engine.definitions import Definitions
+from redrived.engine.dispatcher import Dispatcher
+from redrived.engine.ender import Ender
+from redrived.engine.http_runner import HttpRunner
+from redrived.engine.pace import Pace
+from redrived.engine.pauses import Pauses
+from redrived.engine.promoter import Promoter
+from redrived.engine.python_runner import PythonRunner
+from redrived.engine.rescuer import Rescuer
+from redrived.engine.settler import Settler
+from redrived.engine.timers import Timers
+from redrived.engine.watch import Watch
+from redrived.processes.commands import Commands
+from redrived.processes.output import Outputs
+from redrived.processes.pool import Pool
+from redrived.processes.tree import Trees
+from redrived.service import Service
+from redrived.store.store import Store
+
+
+class Engine:
+    """Every part of the engine, wired; `services` is the order in which they start."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        *,
+        node: str,
+        state_dir: Path,
+        runtime_dir: Path,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.timers = timers
+        self.node = node
+        self.state_dir = state_dir
+        self.definitions = Definitions(config)
+        self.attempts = Attempts()
+        self.pace = Pace()
+        self.pauses = Pauses(store)
+        self.trees = Trees(f"{store.id}.{node}")
+        self.outputs = Outputs(state_dir)
+        self.breakers = Breakers(store, self.definitions, timers, clock)
+        self.settler = Settler(store, self.definitions, self.breakers, clock)
+        self.ender = Ender(store, self.settler)
+        self.python = PythonRunner(store, clock, self.attempts, self.settler, self.pace)
+        self.commands = CommandRunner(
+            Commands(self.trees, self.outputs, runtime_dir), clock, self.attempts, self.settler
+        )
+        self.http = HttpRunner(clock, self.attempts, self.settler)
+        self.dispatcher = Dispatcher(
+            store,
+            self.definitions,
+            attempts=self.attempts,
+            python=self.python,
+            commands=self.commands,
+            http=self.http,
+            settler=self.settler,
+            pauses=self.pauses,
+            breakers=self.breakers,
+            pace=self.pace,
+            timers=timers,
+        )
+        self.promoter = Promoter(store, timers, clock)
+        self.services: list[Service] = [
+            Rescuer(store, self.settler, self.trees, node),
+            self.breakers,
+            self.http,
+            Pools(self),
+            self.promoter,
+            Watch(self.attempts, self.ender, clock),
+            self.dispatcher,
+        ]
+
+    def make_pools(self) -> None:
+        """A pool for every interpreter that a task uses."""
+        config = self.definitions.config
+        used = {task.pool for task in self.definitions.tasks.values() if task.pool is not None}
+        for name in used - self.python.pools.keys():
+            self.python.pools[name] = Pool(
+                name,
+                config.pools.get(name, PoolSettings()),
+                folder=config.folder,
+                outputs=str(self.state_dir / "outputs"),
+                trees=self.trees,
+                listener=self.python,
+            )
+
+    def use(self, config: Config) -> None:
+        """Go on with another config; what runs ends under the one it began with."""
+        definitions = Definitions(config)
+        self.definitions = definitions
+        self.breakers.definitions = definitions
+        self.settler.definitions = definitions
+        self.dispatcher.definitions = definitions
+        known = set(self.python.pools)
+        self.make_pools()
+        self.python.define(definitions)
+        for name in self.python.pools.keys() - known:
+            self.python.pools[name].start()
+        self.dispatcher.wake()
+
+
+class Pools:
+    """The pools as one service."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def start(self) -> None:
+        await self._engine.pauses.read()
+        self._engine.make_pools()
+        self._engine.python.define(self._engine.definitions)
+        for pool in self._engine.python.pools.values():
+            pool.start()
+
+    async def stop(self) -> None:
+        for pool in self._engine.python.pools.values():
+            await pool.stop(grace=0)

@@ -1,0 +1,39 @@
+"""What is paused, as the dispatcher asks for it; the store holds the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from redrive.protocol.queries import Pause
+from redrived.store import pauses
+from redrived.store.pauses import Pausing
+from redrived.store.store import Store
+
+
+class Pauses:
+    """Read at the start and after every change; used by the main loop only."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._paused: dict[tuple[str, str], Pause] = {}
+
+    async def read(self) -> None:
+        rows = await self._store.read(pauses.read)
+        self._paused = {(pause.kind, pause.name): pause for pause in rows}
+
+    async def change(self, wish: Pausing) -> bool:
+        changed = await self._store.submit(pauses.pause, wish)
+        await self.read()
+        return changed
+
+    def has(self, kind: str, name: str) -> bool:
+        return (kind, name) in self._paused
+
+    def get(self, kind: str, name: str) -> Pause | None:
+        return self._paused.get((kind, name))
+
+    def names(self, kind: str) -> Iterable[str]:
+        return [name for found, name in self._paused if found == kind]
+
+    def all(self) -> list[Pause]:
+        return list(self._paused.values())

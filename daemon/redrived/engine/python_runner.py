@@ -1,0 +1,288 @@
+"""Python jobs: handed to the workers of the pools, heard back from, settled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from redrive.clock import Clock
+from redrive.models import Progress
+from redrived.engine.attempt import Attempt, Attempts, Ending
+from redrived.engine.definitions import Definitions
+from redrived.engine.pace import Pace
+from redrived.engine.settler import Settler
+from redrived.processes import wire
+from redrived.processes.pool import Pool
+from redrived.processes.pool_worker import Loss, Worker
+from redrived.store import ledger
+from redrived.store.begin import Begun, begin
+from redrived.store.picking import Berth, InHand
+from redrived.store.settle import Completed
+from redrived.store.store import Store
+from redrived.store.unit import to_json
+
+log = logging.getLogger(__name__)
+
+
+class PythonRunner:
+    """The pools' listener, and the dispatcher's way to them. Used by the main loop only."""
+
+    def __init__(
+        self, store: Store, clock: Clock, attempts: Attempts, settler: Settler, pace: Pace
+    ) -> None:
+        self.pools: dict[str, Pool] = {}
+        self._store = store
+        self._clock = clock
+        self._attempts = attempts
+        self._settler = settler
+        self._pace = pace
+        self._hands: dict[Worker, dict[int, InHand]] = {}
+        self._questions: set[asyncio.Task[None]] = set()
+
+    def define(self, definitions: Definitions) -> None:
+        """Tell every pool which tasks it runs, from now on."""
+        self._definitions = definitions
+        for name, pool in self.pools.items():
+            pool.define(
+                {
+                    task.name: wire.TaskFacts(
+                        python=task.task.python or "",
+                        beat_every=task.beat_every,
+                        env=dict(task.task.env) or None,
+                        cwd=task.cwd,
+                    )
+                    for task in definitions.tasks.values()
+                    if task.pool == name
+                }
+            )
+
+    # ---- what the dispatcher asks ----------------------------------------------------------
+
+    def berths(self) -> Mapping[str, Sequence[Berth]]:
+        return {
+            name: [
+                Berth(worker, share, empty=not worker.is_busy)
+                for worker in pool.workers
+                if (share := worker.share) > 0
+            ]
+            for name, pool in self.pools.items()
+        }
+
+    def busy(self) -> Counter[str]:
+        """How many workers are busy, by the queue of what they hold."""
+        return Counter(next(iter(hand.values())).queue for hand in self._hands.values() if hand)
+
+    def hand(self, berth: Berth, begun: bool, at: int) -> None:
+        """Hand leased jobs to a worker; the first of them may count as begun already."""
+        worker: Worker = berth.worker
+        hand = self._hands.setdefault(worker, {})
+        for job in berth.jobs:
+            hand[job.id] = job
+        if begun:
+            self._watch(worker, berth.jobs[0], at)
+        for task, jobs in groupby(berth.jobs, key=lambda job: job.task):
+            worker.hand([_handed(job) for job in jobs], self._pace.expected(task))
+
+    def take_back(self) -> None:
+        """Ask every worker for what it has not begun."""
+        for worker, hand in self._hands.items():
+            if hand:
+                worker.take_back()
+
+    # ---- what the workers say --------------------------------------------------------------
+
+    def ready(self, worker: Worker) -> None:
+        self._settler.freed()
+
+    def reported(self, worker: Worker, reports: list[wire.Report]) -> None:
+        hand = self._hands.get(worker, {})
+        done: list[Completed] = []
+        spent: dict[str, list[int]] = {}
+        for report in reports:
+            job = hand.pop(report.job, None)
+            if job is None:
+                continue
+            attempt = self._attempts.pop(report.job, report.lease)
+            pace = spent.setdefault(job.task, [0, 0])
+            pace[0] += 1
+            pace[1] += report.took
+            ended_at = report.began + report.took
+            if report.outcome == "done":
+                done.append(_completed(job, report, None if attempt else report.began, ended_at))
+            else:
+                self._settler.reported(job, report, attempt, ended_at)
+        for task, (jobs, took) in spent.items():
+            self._pace.note(task, jobs, took / 1_000_000)
+        self._settler.completed(done)
+
+    def begun(self, worker: Worker, begun: wire.Begun) -> None:
+        job = self._hands.get(worker, {}).get(begun.job)
+        if job is None or self._attempts.get(begun.job) is not None:
+            return
+        self._watch(worker, job, begun.at)
+        item = Begun(job.id, job.lease, begun.at, job.attempt, job.run_id)
+        self._settler.watch_future(self._store.submit(begin, item, must_land=True))
+
+    def beat(self, worker: Worker, beat: wire.Beat) -> None:
+        self.begun(worker, wire.Begun(beat.job, beat.lease, beat.at))
+        attempt = self._attempts.get(beat.job, beat.lease)
+        if attempt is None:
+            return
+        progress = None
+        if beat.progress is not None:
+            done, total, text = beat.progress
+            progress = to_json(Progress(done=done, total=total, text=text))
+        metrics = to_json(beat.metrics) if beat.metrics else None
+        self._settler.beat(attempt, beat.at, progress, metrics)
+
+    def marked(self, worker: Worker, mark: wire.Mark) -> None:
+        job = self._hands.get(worker, {}).get(mark.job)
+        if job is not None:
+            marked = ledger.Marked(_scope(job), mark.keys)
+            self._settler.watch_future(self._store.submit(ledger.mark, marked, must_land=True))
+
+    def asked(self, worker: Worker, ask: wire.Ask) -> None:
+        task = asyncio.create_task(self._answer(worker, ask))
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
+
+    def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None:
+        hand = self._hands.get(worker, {})
+        returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
+        for job in returned:
+            self._attempts.pop(job.id, job.lease)
+        self._settler.gave_back(returned)
+
+    def lost(self, worker: Worker, loss: Loss) -> None:
+        hand = self._hands.pop(worker, {})
+        began = loss.begun
+        current = hand.pop(began[0], None) if began else None
+        # What counted as begun at the hand-over may not have been: the worker knows better.
+        for job in hand.values():
+            self._attempts.pop(job.id, job.lease)
+        self._settler.gave_back(list(hand.values()))
+        if current is not None and began is not None:
+            attempt = self._attempts.pop(current.id, current.lease)
+            self._settler.lost(current, attempt, began[2], _how_it_died(loss), wrote=loss.wrote)
+        self._settler.freed()
+
+    async def _answer(self, worker: Worker, ask: wire.Ask) -> None:
+        job = self._hands.get(worker, {}).get(ask.job)
+        if job is None:
+            worker.answer(ask, None, "the job is no longer this worker's")
+            return
+        scope = _scope(job)
+        try:
+            if ask.question == "once":
+                answer: Any = await self._store.submit(
+                    ledger.claim, ledger.Claim(scope, str(ask.value))
+                )
+            else:
+                keys = await self._store.read(ledger.marked, scope, str(ask.value or ""))
+                answer = (keys, keys[-1] if len(keys) == ledger.PAGE else None)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the handler must hear of it
+            worker.answer(ask, None, str(error))
+        else:
+            worker.answer(ask, answer)
+
+    def _watch(self, worker: Worker, job: InHand, at: int) -> None:
+        definition = self._definitions.tasks.get(job.task)
+        if definition is not None:
+            now = self._clock.monotonic()
+            self._attempts.add(Attempt(job, definition, WorkerExecutor(worker), at, now))
+
+
+class WorkerExecutor:
+    """Ends an attempt in a worker: first by an exception in its handler."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def pids(self) -> list[int]:
+        return [self._worker.process.pid]
+
+    def end(self, attempt: Attempt, grace: float) -> None:
+        asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)
+        if asked_politely and grace > 0:
+            self._worker.cancel(attempt.job.id, attempt.job.lease)
+            loop = asyncio.get_running_loop()
+            loop.call_later(grace, self._insist, attempt)
+        else:
+            self._end_worker(grace)
+
+    def _insist(self, attempt: Attempt) -> None:
+        if not attempt.is_over:
+            self._end_worker(0)
+
+    def _end_worker(self, grace: float) -> None:
+        task: asyncio.Task[object] = asyncio.create_task(self._worker.end(grace))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _handed(job: InHand) -> wire.HandedJob:
+    return wire.HandedJob(
+        job.task,
+        job.id,
+        job.lease,
+        job.attempt,
+        job.max_attempts,
+        job.execution,
+        msgspec.Raw(job.args.encode()),
+        None if job.run_id is None else f"r{job.run_id}",
+        job.step,
+        job.batch,
+    )
+
+
+def _completed(job: InHand, report: wire.Report, began_at: int | None, ended_at: int) -> Completed:
+    if not report.wrote and report.metrics is None:
+        data = metrics = None
+    else:
+        metrics = to_json(report.metrics) if report.metrics else None
+        told: dict[str, Any] = {}
+        if report.wrote:
+            told["log"] = f"{job.id}.{job.execution}"
+        if report.metrics:
+            told["metrics"] = report.metrics
+        data = to_json(told)
+    result = bytes(report.result)
+    return Completed(
+        job.id,
+        job.lease,
+        began_at,
+        ended_at,
+        job.attempt,
+        job.queue,
+        job.task,
+        job.run_id,
+        job.limit_key,
+        None if result == b"null" else result.decode(),
+        metrics,
+        data,
+    )
+
+
+def _scope(job: InHand) -> str:
+    return f"job:{job.id}" if job.run_id is None else f"run:{job.run_id}"
+
+
+def _how_it_died(loss: Loss) -> str:
+    if loss.why:
+        return f"the worker was ended: {loss.why}"
+    if loss.code < 0:
+        import signal
+
+        try:
+            name = signal.Signals(-loss.code).name
+        except ValueError:
+            name = f"signal {-loss.code}"
+        return f"the worker process was killed by {name}"
+    return f"the worker process exited with code {loss.code}"

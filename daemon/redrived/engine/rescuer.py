@@ -1,0 +1,51 @@
+"""After a daemon died: end what it left running, then settle what it left leased.
+
+Only when no process of an old attempt is left does dispatch begin, so a job never runs twice
+at once on this machine. What never began goes back free of charge; what was being cancelled
+is cancelled; the rest is lost, and the policy says what follows.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from redrived.engine.attempt import Ending
+from redrived.engine.settler import Settler
+from redrived.processes.tree import Trees
+from redrived.store.rescue import LeftBehind, left_behind
+from redrived.store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Rescuer:
+    def __init__(self, store: Store, settler: Settler, trees: Trees, node: str) -> None:
+        self._store = store
+        self._settler = settler
+        self._trees = trees
+        self._node = node
+
+    async def start(self) -> None:
+        ended = await self._trees.end_leftovers([])
+        if ended.killed:
+            log.warning("ended %d processes of an earlier daemon", len(ended.killed))
+        if ended.unkillable:
+            log.error("processes of an earlier daemon cannot be killed: %s", ended.unkillable)
+        left = await self._store.read(left_behind, self._node)
+        self._settler.gave_back([each.job for each in left if each.started_at is None])
+        for each in left:
+            if each.started_at is not None:
+                self._settle(each)
+        if left:
+            log.warning("an earlier daemon left %d jobs leased; they are settled", len(left))
+
+    async def stop(self) -> None:
+        """Nothing runs here by itself."""
+
+    def _settle(self, left: LeftBehind) -> None:
+        assert left.started_at is not None
+        try:
+            ending = Ending(left.ending) if left.ending else None
+        except ValueError:
+            ending = None
+        self._settler.left_behind(left.job, ending)

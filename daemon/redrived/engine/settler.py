@@ -1,0 +1,480 @@
+"""How attempts end: what is known is put together, a verdict asked for, the answer stored.
+
+Every way an attempt can end passes here, and nothing else writes ends. What is submitted must
+land: while the disk is full it waits for room, with the number of its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from redrive.clock import SECOND, Clock
+from redrive.fingerprint import fingerprint
+from redrive.lifecycle import JobState
+from redrive.models import ErrorRecord
+from redrive.policy import RetryPolicy
+from redrive.rules import Classification, Evidence, Said
+from redrived.engine import facts
+from redrived.engine.attempt import Attempt, Ending
+from redrived.engine.breaker import Breakers
+from redrived.engine.definitions import Definitions, TaskDefinition
+from redrived.engine.facts import Facts
+from redrived.engine.job_facts import facts_of
+from redrived.engine.verdict import Verdict, decide
+from redrived.processes import wire
+from redrived.processes.command import Exit
+from redrived.store.beats import Beat, beat
+from redrived.store.picking import InHand
+from redrived.store.settle import Completed, Ended, GivenBack, complete, end, give_back
+from redrived.store.store import Store
+from redrived.store.unit import to_json
+
+log = logging.getLogger(__name__)
+
+BEATS_EVERY = 0.25  # seconds in which beats are gathered into one write
+NO_ROOM_PAUSE = 1.0  # seconds until a job that found no room on the machine is tried again
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to know of an attempt that ended, whoever ran it."""
+
+    job: InHand
+    began_at: int | None  # None: the store knows it
+    ended_at: int
+    ended: facts.Ended
+    metrics: dict[str, Any] | None = None
+    log: bool = False  # it wrote something
+    first: tuple[str, dict[str, Any]] | None = None  # an event before all others
+    known: dict[str, Any] = {}  # for conditions
+
+
+class Settler:
+    """Used by the main loop only."""
+
+    def __init__(
+        self, store: Store, definitions: Definitions, breakers: Breakers, clock: Clock
+    ) -> None:
+        self.definitions = definitions
+        self.on_freed: Callable[[], None] = lambda: None
+        self._store = store
+        self._breakers = breakers
+        self._clock = clock
+        self._beats: dict[int, Beat] = {}
+
+    # ---- ends --------------------------------------------------------------------------------
+
+    def completed(self, done: Sequence[Completed]) -> None:
+        if done:
+            self.watch_future(self._store.submit(complete, done, must_land=True))
+            for task in {job.task for job in done}:
+                self._breakers.note(task, failed_transiently=False)
+        self.on_freed()
+
+    def gave_back(self, jobs: Sequence[InHand]) -> None:
+        """Jobs that never began return free of charge."""
+        if jobs:
+            rows = [
+                GivenBack(job.id, job.lease, job.queue, job.task, job.leased_from, job.limit_key)
+                for job in jobs
+            ]
+            self.watch_future(self._store.submit(give_back, rows, must_land=True))
+        self.on_freed()
+
+    def reported(
+        self, job: InHand, report: wire.Report, attempt: Attempt | None, ended_at: int
+    ) -> None:
+        """A worker tells of an attempt that did not succeed."""
+        ended, known = _reported(job, report)
+        self._settle(
+            attempt,
+            End(
+                job=job,
+                began_at=None if attempt else report.began,
+                ended_at=ended_at,
+                ended=ended or self._failed(job, _evidence(job, report)),
+                metrics=report.metrics,
+                log=report.wrote,
+                known=known,
+            ),
+        )
+
+    def exited(self, attempt: Attempt, exited: Exit) -> None:
+        """A command has ended."""
+        job = attempt.job
+        metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
+        if exited.code == 0 and attempt.ending is None:
+            told = {"log": _log_name(job)} if exited.output else {}
+            if metrics:
+                told["metrics"] = metrics
+            self.completed([_completed(attempt, self._clock.now(), exited.result, told)])
+            return
+        evidence = Evidence(
+            task=job.task,
+            stage=job.step or job.task,
+            message=exited.stderr_tail or exited.stdout_tail or _how_it_ended(exited),
+            exit_code=exited.code,
+            signal=exited.signal,
+            oom=exited.oom,
+        )
+        self._settle(
+            attempt,
+            End(
+                job=job,
+                began_at=None,
+                ended_at=self._clock.now(),
+                ended=self._failed(job, evidence),
+                metrics=metrics,
+                log=exited.output > 0,
+                known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
+            ),
+        )
+
+    def answered(
+        self, attempt: Attempt, result: dict[str, Any] | None, evidence: Evidence | None
+    ) -> None:
+        """An HTTP call has been answered as expected, or has failed."""
+        job = attempt.job
+        if evidence is None and attempt.ending is None:
+            self.completed([_completed(attempt, self._clock.now(), result, {})])
+            return
+        failed = evidence or Evidence(task=job.task, message="the call was ended")
+        self._settle(
+            attempt,
+            End(
+                job=job,
+                began_at=None,
+                ended_at=self._clock.now(),
+                ended=self._failed(job, failed),
+                known={"status_code": failed.status, "result": result},
+            ),
+        )
+
+    def lost(
+        self, job: InHand, attempt: Attempt | None, began_at: int, how: str, *, wrote: bool
+    ) -> None:
+        """The process that ran an attempt is gone without a word."""
+        evidence = Evidence(kind="lost", task=job.task, stage=job.step or job.task, message=how)
+        ending = attempt.ending if attempt is not None else None
+        self._settle(
+            attempt,
+            End(
+                job=job,
+                began_at=None if attempt else began_at,
+                ended_at=self._clock.now(),
+                ended=self._failed(job, evidence),
+                log=wrote,
+                first=None if ending else ("action_lost", {"how": how}),
+            ),
+        )
+
+    def left_behind(self, job: InHand, ending: Ending | None) -> None:
+        """An earlier daemon died while it ran; `ending` is what was being done about it."""
+        now = self._clock.now()
+        evidence = Evidence(
+            kind="lost",
+            task=job.task,
+            stage=job.step or job.task,
+            message="the daemon died while it ran",
+        )
+        told = End(job=job, began_at=None, ended_at=now, ended=self._failed(job, evidence))
+        match ending:
+            case Ending.CANCEL | Ending.KILL:
+                kind = "job_cancelled" if ending is Ending.CANCEL else "job_killed"
+                self._cancelled(None, told, kind)
+            case Ending.RESTART:
+                self._interrupted(job, now, "restart", "job_restarted")
+            case _:
+                first = ("action_lost", {"how": evidence.message})
+                self._decide(None, msgspec.structs.replace(told, first=first))
+
+    def unfit(self, job: InHand, definition: TaskDefinition, why: str) -> None:
+        """What is to be run cannot be made of the job's arguments."""
+        evidence = Evidence(
+            task=job.task,
+            stage=job.step or job.task,
+            message=why,
+            said=Said(category="permanent", type="template"),
+        )
+        ended = self._failed(job, evidence)
+        self._settle(None, End(job=job, began_at=None, ended_at=self._clock.now(), ended=ended))
+
+    def no_room(self, job: InHand, definition: TaskDefinition, why: str) -> None:
+        """The machine has nothing left to run it with: it waits a moment, at no cost."""
+        log.warning("job %d waits a moment: %s", job.id, why)
+        now = self._clock.now()
+        self._interrupted(job, now, why, available_at=now + round(NO_ROOM_PAUSE * SECOND))
+
+    # ---- signs of life -----------------------------------------------------------------------
+
+    def beat(self, attempt: Attempt, at: int, progress: str | None, metrics: str | None) -> None:
+        attempt.beat(self._clock.monotonic())
+        attempt.progress = progress or attempt.progress
+        attempt.metrics = metrics or attempt.metrics
+        if not self._beats:
+            asyncio.get_running_loop().call_later(BEATS_EVERY, self._write_beats)
+        job = attempt.job
+        self._beats[job.id] = Beat(job.id, job.lease, at, attempt.progress, attempt.metrics)
+
+    def _write_beats(self) -> None:
+        beats, self._beats = list(self._beats.values()), {}
+        for item in beats:
+            self.watch_future(self._store.submit(beat, item))
+
+    # ---- putting it together -----------------------------------------------------------------
+
+    def freed(self) -> None:
+        """There may be room now."""
+        self.on_freed()
+
+    def watch_future(self, future: asyncio.Future[Any]) -> None:
+        """A write nobody waits for must not fail in silence."""
+        future.add_done_callback(_complain)
+
+    def _failed(self, job: InHand, evidence: Evidence) -> facts.Failed:
+        return facts.Failed(self.definitions.rulebook.classify(evidence), evidence)
+
+    def _settle(self, attempt: Attempt | None, told: End) -> None:
+        job = told.job
+        match attempt.ending if attempt is not None else None:
+            case Ending.CANCEL | Ending.KILL as how:
+                kind = "job_cancelled" if how is Ending.CANCEL else "job_killed"
+                self._cancelled(attempt, told, kind)
+                return
+            case Ending.RESTART | Ending.DRAIN as how:
+                kind = "job_restarted" if how is Ending.RESTART else "job_interrupted"
+                by = attempt.by if attempt is not None else None
+                self._interrupted(job, told.ended_at, by or how, kind, began_at=told.began_at)
+                return
+            case Ending.STALLED | Ending.TIMEOUT as how:
+                told = self._accused(attempt, told, how)
+            case Ending.LOG_LIMIT:
+                told = self._too_talkative(attempt, told)
+            case _:
+                pass
+        self._decide(attempt, told)
+
+    def _accused(self, attempt: Attempt | None, told: End, how: Ending) -> End:
+        """It stalled or ran out of time; how it died of that says nothing."""
+        assert attempt is not None
+        definition = attempt.definition
+        if how is Ending.STALLED:
+            words = f"no sign of life for {definition.stalled_after:g} s"
+        else:
+            words = f"still running after its timeout of {definition.task.timeout:g} s"
+        evidence = Evidence(
+            kind="stalled" if how is Ending.STALLED else "timeout",
+            task=told.job.task,
+            stage=told.job.step or told.job.task,
+            message=words,
+        )
+        return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
+
+    def _too_talkative(self, attempt: Attempt | None, told: End) -> End:
+        assert attempt is not None
+        limit = attempt.definition.task.limits.output
+        evidence = Evidence(
+            task=told.job.task,
+            stage=told.job.step or told.job.task,
+            message=f"it wrote more than {limit} bytes of output",
+            said=Said(category="permanent", type="log_limit"),
+        )
+        return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
+
+    def _decide(self, attempt: Attempt | None, told: End) -> None:
+        job = told.job
+        definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
+        policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
+        found = decide(
+            Facts(
+                ended=told.ended,
+                now=self._clock.now(),
+                roll=random.random(),
+                leased_from=JobState(job.leased_from),
+                life_started_at=job.life_started_at,
+                attempts=job.attempt,
+                max_attempts=job.max_attempts,
+                lost=job.lost,
+                max_lost=definition.task.max_lost if definition else 3,
+                unknown=job.unknowns,
+                policy=policy,
+                on_lost=definition.task.on_lost if definition else "retry",
+                known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
+            )
+        )
+        error = _error_record(told) if isinstance(told.ended, facts.Failed) else None
+        events = list(_events(told, found, error))
+        if error is not None:
+            self._breakers.note(job.task, failed_transiently=error.category == "transient")
+        self._write(told, found, error, events)
+
+    def _cancelled(self, attempt: Attempt | None, told: End, kind: str) -> None:
+        by = attempt.by if attempt is not None else None
+        data: dict[str, Any] = {"by": by, "was": "leased"}
+        if told.log:
+            data["log"] = _log_name(told.job)
+        self._write(told, Verdict(state=JobState.CANCELLED), None, [(kind, data)])
+
+    def _interrupted(
+        self,
+        job: InHand,
+        at: int,
+        by: str,
+        kind: str = "job_interrupted",
+        *,
+        began_at: int | None = None,
+        available_at: int | None = None,
+    ) -> None:
+        told = End(job=job, began_at=began_at, ended_at=at, ended=facts.Interrupted(str(by)))
+        found = Verdict(
+            state=JobState(job.leased_from),
+            refund=True,
+            interruptions=1,
+            available_at=at if available_at is None else available_at,
+        )
+        self._write(told, found, None, [(kind, {"by": by})])
+
+    def _write(
+        self,
+        told: End,
+        found: Verdict,
+        error: ErrorRecord | None,
+        events: Sequence[tuple[str, dict[str, Any]]],
+    ) -> None:
+        job = told.job
+        item = Ended(
+            job=job.id,
+            lease=job.lease,
+            attempt=job.attempt,
+            queue=job.queue,
+            task=job.task,
+            state=found.state,
+            ended_at=told.ended_at,
+            began_at=told.began_at,
+            available_at=found.available_at,
+            held=found.held,
+            reason=found.reason,
+            refund=found.refund,
+            lost=found.lost,
+            unknown=int(error is not None and error.category == "unknown"),
+            interruptions=found.interruptions,
+            snoozes=found.snoozes,
+            run_id=job.run_id,
+            limit_key=job.limit_key,
+            error=to_json(error) if error else None,
+            error_type=error.error_type if error else None,
+            fingerprint=error.fingerprint if error else None,
+            metrics=to_json(told.metrics) if told.metrics else None,
+            events=events,
+        )
+        self.watch_future(self._store.submit(end, item, must_land=True))
+        self.on_freed()
+
+
+def _events(
+    told: End, found: Verdict, error: ErrorRecord | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """What is said about an end, the new state last."""
+    if error is None:  # a snooze
+        until = {"until": found.available_at, "delay": found.delay}
+        return [("job_snoozed", until)]
+    data: dict[str, Any] = {"error": msgspec.to_builtins(error)}
+    if told.log:
+        data["log"] = _log_name(told.job)
+    if told.metrics:
+        data["metrics"] = told.metrics
+    events = [told.first] if told.first else []
+    events.append(("action_error", data))
+    events.extend(("condition_error", {"message": text}) for text in found.condition_errors)
+    decision = msgspec.to_builtins(found.decision) if found.decision else {}
+    if found.state is JobState.DEAD:
+        events.append(("step_retry_exhausted", {"reason": found.reason, "decision": decision}))
+    else:
+        retry = {"delay": found.delay, "available_at": found.available_at, "decision": decision}
+        events.append(("step_retry", retry))
+    return events
+
+
+def _error_record(told: End) -> ErrorRecord:
+    assert isinstance(told.ended, facts.Failed)
+    found: Classification = told.ended.classification
+    evidence = told.ended.evidence
+    return ErrorRecord(
+        error_type=found.error_type,
+        category=found.category,
+        message=evidence.message,
+        user_message=found.user_message,
+        guidance=found.guidance,
+        stage=told.job.step or told.job.task,
+        timestamp=told.ended_at,
+        retry_count=told.job.attempt - 1,
+        traceback=evidence.traceback,
+        fingerprint=fingerprint(found.error_type, evidence.message, evidence.traceback),
+        rule=found.rule,
+    )
+
+
+def _reported(job: InHand, report: wire.Report) -> tuple[facts.Ended | None, dict[str, Any]]:
+    """How a report ends the attempt, if not by a failure; and what conditions may ask."""
+    result = msgspec.json.decode(bytes(report.result))
+    failure = report.failure
+    if report.outcome == "snoozed" and failure is not None and failure.until is not None:
+        return facts.Snoozed(failure.until), {}
+    return None, {"result": result}
+
+
+def _evidence(job: InHand, report: wire.Report) -> Evidence:
+    failure = report.failure or wire.Failure(names=[], message="it failed and did not say why")
+    said = None
+    if report.outcome in ("permanent", "transient"):
+        said = Said(
+            category="permanent" if report.outcome == "permanent" else "transient",
+            type=failure.type,
+            retry_after=failure.retry_after,
+        )
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=failure.message,
+        exception=tuple(failure.names),
+        traceback=failure.traceback,
+        said=said,
+    )
+
+
+def _completed(
+    attempt: Attempt, ended_at: int, result: dict[str, Any] | None, told: dict[str, Any]
+) -> Completed:
+    job = attempt.job
+    return Completed(
+        job.id,
+        job.lease,
+        None,
+        ended_at,
+        job.attempt,
+        job.queue,
+        job.task,
+        job.run_id,
+        job.limit_key,
+        to_json(result) if result is not None else None,
+        attempt.metrics,
+        to_json(told) if told else None,
+    )
+
+
+def _how_it_ended(exited: Exit) -> str:
+    return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
+
+
+def _log_name(job: InHand) -> str:
+    return f"{job.id}.{job.execution}"
+
+
+def _complain(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        log.error("a change could not be stored: %s", error)

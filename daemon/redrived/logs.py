@@ -1,0 +1,56 @@
+"""Where the daemon's own words go: stderr, in the form whoever reads it wants."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Literal
+
+import msgspec
+
+Format = Literal["auto", "text", "json", "journal"]
+
+# The journal reads a level from the start of each line (sd-daemon(3)).
+_JOURNAL_LEVELS = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
+
+
+def set_up(level: str, form: Format) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(form))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _formatter(form: Format) -> logging.Formatter:
+    if form == "auto":
+        form = "journal" if os.environ.get("JOURNAL_STREAM") else "text"
+    match form:
+        case "json":
+            return JsonFormatter()
+        case "journal":
+            return JournalFormatter("%(message)s")
+        case _:
+            return logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
+
+
+class JournalFormatter(logging.Formatter):
+    """Every line with its level; the journal adds the time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        mark = f"<{_JOURNAL_LEVELS.get(record.levelname, 6)}>"
+        return "\n".join(mark + line for line in super().format(record).splitlines())
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
