@@ -75,13 +75,13 @@ def check_store(store: Store, problems: Problems) -> None:
 
 def check_http(http: Http, problems: Problems) -> None:
     key: Key = ("http", "listen")
-    if not http.listen:
+    if problems.inside(("http",)):
         return
     found = _LISTEN.fullmatch(http.listen)
     if not found or int(found[2]) > 65535:
         problems.add(key, f"got {quoted(http.listen)}, expected HOST:PORT such as 127.0.0.1:8383")
     elif not _is_loopback(found[1].strip("[]")) and http.token_file is None:
-        problems.doubt(
+        problems.add(
             key, f"{quoted(http.listen)} can be reached by others, expected `token_file` beside it"
         )
 

@@ -150,7 +150,9 @@ def check_command(command: str | list[str], key: Key, problems: Problems) -> Non
 
 
 def check_call(call: HttpCall, key: Key, problems: Problems) -> None:
-    if call.url and not call.url.startswith(("http://", "https://", "{{")):
+    if problems.inside(key):
+        return
+    if not call.url.startswith(("http://", "https://", "{{")):
         text = f"got {quoted(call.url)}, expected an http:// or https:// address"
         problems.add((*key, "url"), text)
 

@@ -133,6 +133,7 @@ MISTAKES = [
         ('2: http.listen: "0.0.0.0:8383" can be reached by others, '
         "expected `token_file` beside it"),
     ),
+    ('[http]\nlisten = ""', '2: http.listen: got "", expected HOST:PORT such as 127.0.0.1:8383'),
     ('[console]\ncolour = "blu"', '2: console.colour: got "blu", did you mean "blue"?'),
     # Queues and policies
     (
@@ -196,6 +197,10 @@ MISTAKES = [
     (
         "[tasks.t]\ncommand = 5",
         "2: tasks.t.command: got 5, expected a text, or a list, each item a Jinja2 template",
+    ),
+    (
+        '[tasks.t]\nhttp = { url = "" }',
+        '2: tasks.t.http.url: got "", expected an http:// or https:// address',
     ),
     (
         '[tasks.t]\nhttp = { url = "ftp://x" }',
