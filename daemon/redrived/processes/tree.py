@@ -24,25 +24,29 @@ OWNER = "REDRIVE_STORE"  # in the environment of everything this node has ever s
 
 _PATIENCE = 10.0  # seconds until what ignores SIGKILL (disk sleep, a freezer) is called unkillable
 
+_STARTING = 100  # ticks that may lie between a leader's start and its being held
+
 _Processes = dict[int, proc.Stat]
 
 
 class Tree(Struct, frozen=True):
     """One leader and whatever it starts."""
 
-    leader: Identity
+    pid: int  # of the leader, its session and its process group
     mark: bytes  # an entry of its environment, as `REDRIVE_ATTEMPT=12.34`, that no other tree has
+    since: int  # ticks; nobody in it is older
     cgroup: Cgroup | None = None
 
-    @property
-    def pid(self) -> int:
-        return self.leader.pid
+    def leader(self) -> Identity | None:
+        """For the store. Not asked at the start: /proc would make us wait for the exec."""
+        return Identity.of(self.pid)
 
 
 class Ended(Struct, frozen=True, kw_only=True):
     """What it took; `unkillable` processes are still there."""
 
-    escaped: tuple[int, ...] = ()  # had left the leader's session
+    killed: tuple[int, ...] = ()  # with SIGKILL
+    escaped: tuple[int, ...] = ()  # of these, who had left the leader's session
     unkillable: tuple[int, ...] = ()
 
 
@@ -63,9 +67,7 @@ class Trees:
 
     def hold(self, pid: int, mark: str, cgroup: Cgroup | None = None) -> Tree:
         """A child of ours, just started in a session of its own, leads a tree."""
-        facts = proc.stat(pid)
-        assert facts is not None, "a child nobody has reaped is still in /proc"
-        tree = Tree(Identity.from_stat(facts), mark.encode(), cgroup)
+        tree = Tree(pid, mark.encode(), proc.ticks() - _STARTING, cgroup)
         self._held[pid] = tree
         return tree
 
@@ -101,8 +103,8 @@ class Trees:
         """Everybody alive in a tree that is being ended."""
         roots = {facts.pid for facts in self._orphans() if self._possible_trees(facts) == [tree]}
         table = proc.everybody()
-        leader = table.get(tree.pid)
-        if leader is None or leader.started == tree.leader.started:
+        # Once the leader is reaped, somebody with its number is a stranger, and so is a session.
+        if tree.pid in self._held or tree.pid not in table:
             roots |= {
                 facts.pid for facts in table.values() if tree.pid in (facts.session, facts.group)
             }
@@ -143,7 +145,7 @@ class Trees:
         marked = [tree for tree in trees if tree.mark in entries]
         if marked or self._owner_mark in entries:
             return marked
-        return [tree for tree in trees if tree.leader.started <= orphan.started]
+        return [tree for tree in trees if tree.since <= orphan.started]
 
     async def _group_gone(self, group: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -158,22 +160,26 @@ class Trees:
         """SIGKILL until two looks in a row find nobody: one may miss a child being born."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE
-        escaped: set[int] = set()
+        seen: _Processes = {}
         empty_looks = 0
         pause = 0.002
-        while empty_looks < 2:
+        while empty_looks < 2 and loop.time() < deadline:
             if tree is not None and tree.cgroup is not None:
                 tree.cgroup.kill()
             living = find()
-            if living and loop.time() > deadline:
-                return Ended(escaped=tuple(sorted(escaped)), unkillable=tuple(sorted(living)))
             empty_looks = 0 if living else empty_looks + 1
-            if tree is not None:
-                escaped |= {pid for pid, facts in living.items() if facts.session != tree.pid}
+            seen |= living
             _kill_all(living)
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
-        return Ended(escaped=tuple(sorted(escaped)))
+        still_there = find() if empty_looks < 2 else {}
+        return Ended(
+            killed=tuple(sorted(seen.keys() - still_there.keys())),
+            escaped=tuple(
+                sorted(pid for pid, facts in seen.items() if tree and facts.session != tree.pid)
+            ),
+            unkillable=tuple(sorted(still_there)),
+        )
 
 
 def _family(roots: Iterable[int], table: _Processes, spared: AbstractSet[int]) -> _Processes:

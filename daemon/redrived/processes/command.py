@@ -1,0 +1,177 @@
+"""Running a command: from the rendered words to how it ended.
+
+Its exit is seen on a pidfd, so neither a thread nor a pipe stands between, and a grandchild
+that keeps the output open delays nothing. What to make of the end is the engine's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
+from resource import struct_rusage
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from redrive.config.sections import Limits
+from redrive.models import Json
+from redrived.processes.output import Output
+from redrived.processes.tree import Ended, Tree, Trees
+
+_TAIL = 4096
+_LARGEST_RESULT = 64 * 1024
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """One execution, with nothing left to render."""
+
+    job: int
+    lease: int
+    execution: int
+    attempt: int
+    line: list[str] | str  # a program and its arguments, or text for `sh -c`
+    cwd: str
+    run: str | None = None
+    env: Mapping[str, str] = {}
+    args: Mapping[str, Json] = {}  # for `sh -c` only
+    limits: Limits = Limits()
+
+    @property
+    def name(self) -> str:
+        return f"{self.job}.{self.lease}"
+
+    @property
+    def mark(self) -> str:
+        return f"REDRIVE_ATTEMPT={self.name}"
+
+
+class Exit(Struct, frozen=True, kw_only=True):
+    """How a command ended; the tails are read only when it failed."""
+
+    code: int | None = None
+    signal: str | None = None
+    oom: bool = False  # the kernel killed something of its cgroup for memory
+    stdout_tail: str = ""
+    stderr_tail: str = ""
+    result: dict[str, Any] | None = None  # a JSON object on its last line of stdout
+    max_rss: int = 0  # bytes
+    output: int = 0  # bytes written, also those that were cut
+    ended: Ended = Ended()  # whom it left behind
+
+
+class CommandRun:
+    """A command under way; `exited` is set once its leader has been reaped and the rest is gone."""
+
+    def __init__(
+        self,
+        command: Command,
+        output: Output,
+        trees: Trees,
+        tree: Tree,
+        pidfd: int,
+        cleanup: ExitStack,
+    ) -> None:
+        self.command = command
+        self.tree = tree
+        self.warning = output.warning  # what was given up so that it could run
+        self._output = output
+        self._trees = trees
+        self._pidfd = pidfd
+        self._cleanup = cleanup
+        self._ends_under_way = 0
+        self._leftovers: asyncio.Task[Ended] | None = None
+        self._reaped: tuple[int, struct_rusage] | None = None
+        self._loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[Exit] = self._loop.create_future()
+        self._loop.add_reader(pidfd, self._leader_exited)
+
+    def sample(self) -> int:
+        """Once a second: how many bytes it has written, to be held against `limits.output`."""
+        self._output.mark()
+        return self._output.size()
+
+    async def end(self, grace: float) -> Ended:
+        """End the whole tree; goes on when the caller is cancelled. Twice is fine."""
+        return await asyncio.shield(self._start_ending(grace))
+
+    def _start_ending(self, grace: float) -> asyncio.Task[Ended]:
+        self._ends_under_way += 1
+        return self._loop.create_task(self._end(grace))
+
+    async def _end(self, grace: float) -> Ended:
+        try:
+            ended = await self._trees.end(self.tree, grace)
+        finally:
+            self._ends_under_way -= 1
+        self._settle(ended)
+        return ended
+
+    def _leader_exited(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        _, status, usage = os.wait4(self.tree.pid, 0)
+        self._reaped = status, usage
+        others_are_left = self._trees.release(self.tree)
+        if self._ends_under_way:
+            return  # it settles when everybody is gone
+        if others_are_left:
+            self._leftovers = self._start_ending(grace=0)
+        else:
+            self._settle(Ended())
+
+    def _settle(self, ended: Ended) -> None:
+        if self._reaped is None or self.exited.done():
+            return
+        exited = self._describe(*self._reaped, ended)
+        try:
+            self._cleanup.close()
+        finally:
+            self.exited.set_result(exited)
+
+    def _describe(self, status: int, usage: struct_rusage, ended: Ended) -> Exit:
+        code = os.waitstatus_to_exitcode(status)
+        output = self._output
+        written = output.size()
+        facts = Exit(
+            code=code if code >= 0 else None,
+            signal=_signal_name(-code) if code < 0 else None,
+            max_rss=usage.ru_maxrss * 1024,
+            output=written,
+            ended=ended,
+        )
+        if code == 0:
+            return replace(facts, result=_result(output)) if written else facts
+        cgroup = self.tree.cgroup
+        return replace(
+            facts,
+            oom=cgroup is not None and cgroup.out_of_memory(),
+            stdout_tail=_text(output.tail(output.out, _TAIL)),
+            stderr_tail=_text(output.tail(output.err, _TAIL)),
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"  # a real-time signal
+
+
+def _result(output: Output) -> dict[str, Any] | None:
+    """The last line of stdout, when it is a JSON object of at most 64 KiB."""
+    last_line = output.tail(output.out, _LARGEST_RESULT).rstrip().rpartition(b"\n")[2]
+    if not last_line.startswith(b"{"):
+        return None
+    try:
+        return msgspec.json.decode(last_line, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return None
+
+
+def _text(tail: bytes) -> str:
+    return tail.decode(errors="replace").strip()

@@ -1,0 +1,101 @@
+"""Starting commands: everything one needs is made ready, and cleared away when it has ended.
+
+A command that cannot be run is an attempt that failed, with the exit code a shell would
+give; only a daemon that has no room for it at all raises, and tries again later.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from redrived.processes.cgroup import Cgroup
+from redrived.processes.command import Command, CommandRun, Exit
+from redrived.processes.environment import arguments, inherited
+from redrived.processes.notify_socket import Notice, NotifySocket
+from redrived.processes.output import Outputs
+from redrived.processes.spawn import CannotRun, limited, no_room, spawn
+from redrived.processes.tree import OWNER, Tree, Trees
+
+
+class Commands:
+    """Starts commands."""
+
+    def __init__(
+        self, trees: Trees, outputs: Outputs, runtime_dir: Path, cgroups: Path | None = None
+    ) -> None:
+        self._trees = trees
+        self._outputs = outputs
+        self._cgroups = cgroups
+        self._base = {**inherited(), OWNER: trees.owner}
+        # Argument files and notify sockets; what is there was an earlier daemon's.
+        self._folder = runtime_dir / "attempts"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(mode=0o700, parents=True)
+
+    def start(
+        self, command: Command, on_notice: Callable[[Notice], None] | None = None
+    ) -> CommandRun | Exit:
+        """A run; or its end, when there is nothing to run. Raises `NoRoom` to try again later."""
+        with ExitStack() as cleanup:
+            try:
+                output = self._outputs.open(command.job, command.execution)
+                cleanup.callback(self._outputs.finish, output, command.limits.output)
+                env = self._environment(command, on_notice, cleanup)
+            except OSError as error:
+                raise no_room(error) from error
+            line = command.line
+            argv = ["/bin/sh", "-c", line] if isinstance(line, str) else line
+            try:
+                pid = spawn(
+                    limited(argv, command.limits), cwd=command.cwd, env=env, files=output.files
+                )
+            except CannotRun as error:
+                os.write(output.err, f"{error}\n".encode())
+                return Exit(code=error.code, stderr_tail=str(error))
+            tree, pidfd = self._hold(pid, command, cleanup)
+            return CommandRun(command, output, self._trees, tree, pidfd, cleanup.pop_all())
+
+    def _hold(self, pid: int, command: Command, cleanup: ExitStack) -> tuple[Tree, int]:
+        cgroup = Cgroup.create(self._cgroups, command.name) if self._cgroups else None
+        if cgroup:
+            cleanup.callback(cgroup.remove)
+            cgroup.add(pid)
+        try:
+            return self._trees.hold(pid, command.mark, cgroup), os.pidfd_open(pid)
+        except OSError as error:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise no_room(error) from error
+
+    def _environment(
+        self,
+        command: Command,
+        on_notice: Callable[[Notice], None] | None,
+        cleanup: ExitStack,
+    ) -> dict[str, str]:
+        env = {
+            **self._base,
+            **command.env,
+            "REDRIVE_JOB": str(command.job),
+            "REDRIVE_ATTEMPT_NUMBER": str(command.attempt),
+            "REDRIVE_ATTEMPT": command.name,
+        }
+        if command.run:
+            env["REDRIVE_RUN"] = command.run
+        if isinstance(command.line, str):
+            path = self._folder / f"{command.name}.json"
+            cleanup.callback(path.unlink, missing_ok=True)
+            path.write_bytes(msgspec.json.encode(command.args))
+            env |= arguments(command.args) | {"REDRIVE_ARGS": str(path)}
+        if on_notice is not None:
+            heard = NotifySocket(str(self._folder / f"{command.name}.notify"), on_notice)
+            cleanup.callback(heard.close)
+            env["NOTIFY_SOCKET"] = heard.path
+        return env

@@ -1,0 +1,192 @@
+"""What attempts write: two files each, byte for byte, kept and removed with their job.
+
+Commands write straight into the files, so a dying daemon breaks nobody's pipe and a flood
+costs no memory. Nothing here waits for output or looks into it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from redrived.processes.output_pages import STREAMS, Marks, Page, read_page
+from redrived.processes.spare_files import SpareFiles
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_FILE_NAME = re.compile(r"(?P<job>\d+)\.(?P<execution>\d+)\.(?:out|err|idx)")
+
+
+class Output:
+    """Both streams of a running attempt, open until it is finished."""
+
+    def __init__(self, job: int, execution: int, files: tuple[int, int], warning: str) -> None:
+        self.job = job
+        self.execution = execution
+        self.files = files
+        self.out, self.err = files
+        self.warning = warning  # why nothing is kept; "" when all is well
+        self.marks = Marks()
+
+    def sizes(self) -> tuple[int, int]:
+        return os.fstat(self.out).st_size, os.fstat(self.err).st_size
+
+    def size(self) -> int:
+        return sum(self.sizes())
+
+    def mark(self) -> None:
+        """Once a second: what is there now came before everything that follows."""
+        self.marks.add(*self.sizes())
+
+    def tail(self, file: int, size: int) -> bytes:
+        end = os.fstat(file).st_size
+        return os.pread(file, size, max(0, end - size))
+
+
+class Outputs:
+    """The outputs of all attempts: `outputs/JOB÷1000/JOB.EXECUTION.out` and `.err`."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._folder = str(state_dir / "outputs")
+        self._spare = SpareFiles()
+        # Written by the main loop only.
+        self._live: dict[tuple[int, int], Output] = {}
+
+    def open(self, job: int, execution: int) -> Output:
+        """Ready to be written to. A lost or full disk costs the output, never the attempt."""
+        path = self._path(job, execution)
+        files: list[int] = []
+        warning = ""
+        try:
+            for stream in STREAMS:
+                files.append(self._open_file(f"{path}.{stream}"))
+        except OSError as error:
+            _close(files)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
+            warning = f"the output of job {job} is not kept: {error.strerror}: {path}"
+            files = [os.open(os.devnull, _FLAGS) for _ in STREAMS]
+        output = Output(job, execution, (files[0], files[1]), warning)
+        self._live[job, execution] = output
+        return output
+
+    def finish(self, output: Output, limit: int) -> None:
+        """The attempt is gone: cut what it wrote beyond the limit, and put empty files by."""
+        path = self._path(output.job, output.execution)
+        sizes = output.sizes()
+        output.marks.add(*sizes)
+        if all(sizes):
+            _save_marks(output.marks, f"{path}.idx")
+        for stream, file, size in zip(STREAMS, output.files, sizes, strict=True):
+            if size > limit:
+                os.ftruncate(file, limit)
+            os.close(file)
+            if size == 0 and not output.warning:
+                self._spare.put(f"{path}.{stream}")
+        del self._live[output.job, output.execution]
+
+    def read(self, job: int, execution: int, offset: int = 0, limit: int = 65536) -> Page:
+        """A piece of both streams in the order they were written."""
+        if live := self._live.get((job, execution)):
+            live.mark()  # what is shown now keeps its place
+            return read_page(live.files, live.marks, offset, limit, is_live=True)
+        path = self._path(job, execution)
+        files = (_open_to_read(f"{path}.out"), _open_to_read(f"{path}.err"))
+        try:
+            return read_page(files, Marks.load(f"{path}.idx"), offset, limit, is_live=False)
+        finally:
+            _close(files)
+
+    def tail(self, job: int, execution: int, size: int) -> Page:
+        """The last bytes of both streams."""
+        end = self.read(job, execution, limit=0).size
+        return self.read(job, execution, offset=max(0, end - size), limit=size)
+
+    def remove(self, jobs: Iterable[int]) -> None:
+        """The jobs are gone, and so is what they wrote. Slow: not for the main loop."""
+        wanted = set(jobs)
+        for thousand in {job // 1000 for job in wanted}:
+            for path, job, _ in _files_in(f"{self._folder}/{thousand}"):
+                if job in wanted:
+                    _remove(path)
+
+    def prune(self, before: float) -> int:
+        """Remove what was last written before that time (Unix). Slow: not for the main loop."""
+        removed = 0
+        for folder in _folders_in(self._folder):
+            for path, job, execution in _files_in(folder):
+                if (job, execution) not in self._live and _last_written(path) < before:
+                    _remove(path)
+                    removed += 1
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass  # something is left in it
+        return removed
+
+    def _path(self, job: int, execution: int) -> str:
+        return f"{self._folder}/{job // 1000}/{job}.{execution}"
+
+    def _open_file(self, path: str) -> int:
+        file = self._spare.take(path, _FLAGS)
+        if file is not None:
+            return file
+        try:
+            return os.open(path, _FLAGS | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            return os.open(path, _FLAGS | os.O_CREAT, 0o600)
+
+
+def _save_marks(marks: Marks, path: str) -> None:
+    try:
+        marks.save(path, _FLAGS)
+    except OSError:
+        pass  # both streams are kept, only their order is lost
+
+
+def _open_to_read(path: str) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+
+
+def _close(files: Iterable[int | None]) -> None:
+    for file in files:
+        if file is not None:
+            os.close(file)
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        return [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _files_in(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Path, job and execution of each."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        if match := _FILE_NAME.fullmatch(entry.name):
+            yield entry.path, int(match["job"]), int(match["execution"])
+
+
+def _last_written(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
