@@ -1,0 +1,78 @@
+"""Many orders in few requests: groups that fit a message, sent one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from redrive.errors import RedriveError
+from redrive.protocol.codec import encode
+from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
+from redrive.protocol.queries import Request
+
+_MOST_ORDERS = 2000
+_MOST_BYTES = 512 * 1024
+_TIMEOUT = 60.0  # seconds for one group
+
+Order = TypeVar("Order", bound=Struct)
+
+
+class Asked(Protocol):
+    async def ask(self, request: Request, *, timeout: float | None = None) -> Any: ...
+
+
+async def enqueue(client: Asked, task: str, orders: Iterable[JobOrder]) -> Enqueued:
+    total = Enqueued(count=0, created=0, first_id=0, last_id=0)
+    for group in groups(orders):
+        request = Enqueue(task=task, orders=group)
+        reply: Enqueued = await _ask(client, request, total.count)
+        total = Enqueued(
+            count=total.count + reply.count,
+            created=total.created + reply.created,
+            first_id=total.first_id or reply.first_id,
+            last_id=reply.last_id,
+            jobs=total.jobs + reply.jobs,
+        )
+    return total
+
+
+async def start(
+    client: Asked, pipeline: str, orders: Iterable[RunOrder], mode: str | None
+) -> Started:
+    total = Started(count=0, created=0, first_id="", last_id="")
+    for group in groups(orders):
+        request = Start(pipeline=pipeline, orders=group, mode=mode)
+        reply: Started = await _ask(client, request, total.count)
+        total = Started(
+            count=total.count + reply.count,
+            created=total.created + reply.created,
+            first_id=total.first_id or reply.first_id,
+            last_id=reply.last_id,
+            runs=total.runs + reply.runs,
+        )
+    return total
+
+
+def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
+    group: list[Order] = []
+    room = _MOST_BYTES
+    for order in orders:
+        size = len(encode(order))
+        if group and (len(group) == _MOST_ORDERS or size > room):
+            yield group
+            group, room = [], _MOST_BYTES
+        group.append(order)
+        room -= size
+    if group:
+        yield group
+
+
+async def _ask(client: Asked, request: Request, accepted: int) -> Any:
+    try:
+        return await client.ask(request, timeout=_TIMEOUT)
+    except RedriveError as error:
+        if accepted:
+            error.hint = f"{accepted:,} before it were accepted. {error.hint}".strip()
+        raise

@@ -1,0 +1,172 @@
+"""One DEALER to one of the daemon's ROUTERs: requests go out, answers are matched by id.
+
+Nothing is queued for a daemon that is away: a request waits for the connection no longer
+than its deadline, and is gone after that. A daemon that comes back never finds old wishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from zmq.utils.monitor import parse_monitor_message
+
+from redrive import __version__
+from redrive.client.addresses import Addresses, knock
+from redrive.client.refusals import AnswerLost, error_of
+from redrive.client.sockets import open_socket
+from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, UsageProblem
+from redrive.protocol import VERSION
+from redrive.protocol.codec import decode_answer, decode_as, encode_call
+from redrive.protocol.envelope import MAX_MESSAGE, Answer
+from redrive.protocol.queries import Hello, Request, Welcome
+
+_NOT_LET_IN = zmq.EVENT_HANDSHAKE_FAILED_AUTH
+_GONE = (
+    zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+
+
+class _Gone(Exception):
+    """The connection was lost."""
+
+
+class Channel:
+    """Belongs to one running loop; opened by the first question."""
+
+    def __init__(self, address: str, addresses: Addresses, *, name: str) -> None:
+        self.address = address
+        self._addresses = addresses
+        self._name = name
+        self._greeting = asyncio.Lock()
+        self._welcome: Welcome | None = None
+        self._socket: zmq.asyncio.Socket | None = None
+        self._monitor: zmq.asyncio.Socket | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+
+    async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
+        """The reply to a request, or the error it was refused with."""
+        call = encode_call(id, request, timeout)
+        if len(call) > MAX_MESSAGE:
+            raise UsageProblem(
+                f"the request is {len(call):,} bytes, the most is {MAX_MESSAGE:,}",
+                hint="pass large data as a file, and its path as the argument",
+            )
+        deadline = asyncio.get_running_loop().time() + timeout
+        await self.greet(deadline)
+        answer = await self._exchange(call, id, deadline)
+        if answer.refusal is not None:
+            raise error_of(answer.refusal)
+        return decode_as(request.Reply, answer.body)
+
+    async def greet(self, deadline: float, *, again: bool = False) -> Welcome:
+        """Who is there; asked once, and again when the connection was lost."""
+        async with self._greeting:
+            if self._welcome is None or again:
+                knock(self.address, self._addresses.hint)
+                self._open()
+                self._welcome = await self._hello(deadline)
+            return self._welcome
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        if self._socket is not None and self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close(linger=0)
+            self._socket.close(linger=0)
+        self._socket = self._monitor = None
+
+    async def _hello(self, deadline: float) -> Welcome:
+        id = request_id()
+        hello = Hello(version=VERSION, client=f"{self._name} {__version__}")
+        try:
+            answer = await self._exchange(encode_call(id, hello), id, deadline)
+        except AnswerLost as lost:  # a greeting changes nothing, so nothing is in doubt
+            raise DaemonUnreachable(lost.message, hint=self._addresses.hint) from None
+        if answer.refusal is not None:
+            raise error_of(answer.refusal)
+        welcome = decode_as(Welcome, answer.body)
+        if welcome.version != VERSION:
+            raise ProtocolMismatch(
+                f"the daemon is redrive {welcome.program} and speaks protocol {welcome.version};"
+                f" this is redrive {__version__} and speaks {VERSION}",
+                hint="install the same redrive on both sides",
+            )
+        return welcome
+
+    async def _exchange(self, call: bytes, id: str, deadline: float) -> Answer:
+        assert self._socket is not None
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answered
+        sending = asyncio.ensure_future(self._socket.send(call))
+        try:
+            async with asyncio.timeout_at(deadline):
+                # Sending waits for a connection; the monitor may learn that there is none.
+                await asyncio.wait((sending, answered), return_when=asyncio.FIRST_COMPLETED)
+                return await answered
+        except (TimeoutError, _Gone) as error:
+            self._welcome = None
+            gone = "went away" if isinstance(error, _Gone) else "gave no answer in time"
+            text = f"the daemon at {self.address} {gone}"
+            if sending.done():
+                raise AnswerLost(text, request=id) from None
+            raise DaemonUnreachable(text, hint=self._addresses.hint) from None
+        finally:
+            sending.cancel()
+            del self._waiting[id]
+
+    def _open(self) -> None:
+        if self._socket is not None:
+            return
+        self._socket = socket = open_socket(zmq.DEALER, self.address, self._addresses.keys)
+        self._monitor = socket.get_monitor_socket(_GONE | _NOT_LET_IN)
+        self._tasks = [
+            asyncio.create_task(self._read(socket)),
+            asyncio.create_task(self._watch(self._monitor)),
+        ]
+        socket.connect(self.address)
+
+    async def _read(self, socket: zmq.asyncio.Socket) -> None:
+        while True:
+            frames = await socket.recv_multipart()
+            try:
+                answer = decode_answer(frames[-1])
+            except UsageProblem as error:
+                self._fail_all(error)
+                continue
+            # One that nobody waits for any more came after its deadline.
+            waiting = self._waiting.get(answer.id)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
+
+    async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
+        """Learn at once that the daemon went away, instead of waiting for every deadline."""
+        while True:
+            happened = parse_monitor_message(await monitor.recv_multipart())
+            self._welcome = None
+            self._fail_all(self._not_let_in() if happened["event"] == _NOT_LET_IN else _Gone())
+
+    def _not_let_in(self) -> NotAllowed:
+        return NotAllowed(
+            f"the daemon at {self.address} does not know this key",
+            hint="`redrive keys list` on its machine shows whom it lets in",
+        )
+
+    def _fail_all(self, error: Exception) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
+
+
+def request_id() -> str:
+    """Unguessable and never met before: by it the daemon knows a request that comes twice."""
+    return os.urandom(12).hex()

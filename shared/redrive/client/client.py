@@ -1,0 +1,216 @@
+"""What applications, commands and the console ask of the daemon, as methods.
+
+Each is one request and its reply, or a small conversation made of them; what can be asked
+at all is the business of `redrive.protocol`, how it travels that of `Channel`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any, Self, get_args
+
+from redrive.client import bulk, waiting
+from redrive.client.addresses import Addresses, addresses_of
+from redrive.client.channel import Channel, request_id
+from redrive.client.follower import Follower, Told
+from redrive.config import Config
+from redrive.models import Job, Run
+from redrive.protocol import commands, queries
+from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
+from redrive.protocol.queries import Request, Welcome
+
+TIMEOUT = 10.0  # seconds
+
+_CHANGES = frozenset(get_args(commands.Command)) - {queries.Hello}
+
+
+class AsyncClient:
+    """The daemon, from asyncio. Opens its sockets when first used, in the loop that uses it."""
+
+    def __init__(
+        self,
+        config: Addresses | Config | str | os.PathLike[str] | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        name: str = "redrive",
+    ) -> None:
+        self.addresses = addresses_of(config)
+        self.timeout = timeout
+        self._queries = Channel(self.addresses.query, self.addresses, name=name)
+        self._changes = Channel(self.addresses.control, self.addresses, name=name)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._queries.close()
+        await self._changes.close()
+
+    async def hello(self) -> Welcome:
+        """Who answers, asked anew."""
+        deadline = asyncio.get_running_loop().time() + self.timeout
+        return await self._queries.greet(deadline, again=True)
+
+    async def ask(
+        self, request: Request, *, id: str | None = None, timeout: float | None = None
+    ) -> Any:
+        """The reply that stands beside the request in `redrive.protocol`.
+
+        A refusal is raised as the error it is; `AnswerLost` means that nobody knows whether
+        a change was made, and `fate` may tell.
+        """
+        channel = self._changes if type(request) in _CHANGES else self._queries
+        seconds = self.timeout if timeout is None else timeout
+        return await channel.ask(request, id=id or request_id(), timeout=seconds)
+
+    async def fate(self, request: str) -> queries.FateReply:
+        """What became of the request with this id."""
+        reply: queries.FateReply = await self.ask(queries.Fate(request=request))
+        return reply
+
+    # ---- new work ------------------------------------------------------------------------
+
+    async def enqueue(
+        self,
+        task: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        queue: str | None = None,
+        operation: str | None = None,
+        mode: str | None = None,
+        priority: int | None = None,
+        delay: float | None = None,
+        at: int | None = None,
+        unique: str | None = None,
+        hold: bool = False,
+    ) -> EnqueuedJob:
+        """One job; `created` is false when a live one has its unique key."""
+        order = JobOrder(
+            args=dict(args or {}),
+            queue=queue,
+            operation=operation,
+            mode=mode,
+            priority=priority,
+            delay=delay,
+            at=at,
+            unique=unique,
+            hold=hold,
+        )
+        reply: commands.Enqueued = await self.ask(commands.Enqueue(task=task, orders=[order]))
+        return reply.jobs[0]
+
+    async def enqueue_many(self, task: str, orders: Iterable[JobOrder]) -> commands.Enqueued:
+        """Any number of jobs, sent as they come; each group of them entirely or not at all."""
+        return await bulk.enqueue(self, task, orders)
+
+    async def start(
+        self,
+        pipeline: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        batch: str | None = None,
+        mode: str | None = None,
+    ) -> commands.Started:
+        """One run of a pipeline."""
+        order = RunOrder(args=dict(args or {}), key=key, batch=batch)
+        reply: commands.Started = await self.ask(
+            commands.Start(pipeline=pipeline, orders=[order], mode=mode)
+        )
+        return reply
+
+    async def start_many(
+        self, pipeline: str, orders: Iterable[RunOrder], *, mode: str | None = None
+    ) -> commands.Started:
+        """Any number of runs, as `enqueue_many` does it."""
+        return await bulk.start(self, pipeline, orders, mode)
+
+    async def act(self, verb: str, /, *ids: str, **options: Any) -> commands.Acted:
+        """A verb on ids, or on all that match `where=`; the options are those of `Act`."""
+        reply: commands.Acted = await self.ask(commands.Act(verb=verb, ids=list(ids), **options))
+        return reply
+
+    async def wait(self, *ids: str, timeout: float | None = None) -> dict[str, str]:
+        """The states in which jobs and runs ended; without those still going at the timeout."""
+        return await waiting.wait(self, ids, timeout)
+
+    # ---- what there is -------------------------------------------------------------------
+
+    async def status(self) -> queries.StatusReply:
+        reply: queries.StatusReply = await self.ask(queries.Status())
+        return reply
+
+    async def jobs(
+        self,
+        where: str = "",
+        *,
+        sort: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> queries.JobPage:
+        request = queries.ListJobs(where=where, sort=sort, limit=limit, after=after)
+        reply: queries.JobPage = await self.ask(request)
+        return reply
+
+    async def job(self, id: int) -> Job:
+        return (await self.show_job(id)).job
+
+    async def show_job(self, id: int) -> queries.JobReply:
+        reply: queries.JobReply = await self.ask(queries.ShowJob(id=id))
+        return reply
+
+    async def runs(
+        self, where: str = "", *, limit: int = 50, after: str | None = None
+    ) -> queries.RunPage:
+        reply: queries.RunPage = await self.ask(
+            queries.ListRuns(where=where, limit=limit, after=after)
+        )
+        return reply
+
+    async def run(self, id: str) -> Run:
+        return (await self.show_run(id)).run
+
+    async def show_run(self, id: str) -> queries.RunReply:
+        reply: queries.RunReply = await self.ask(queries.ShowRun(id=id))
+        return reply
+
+    async def why(self, id: str) -> queries.WhyReply:
+        reply: queries.WhyReply = await self.ask(queries.Why(id=id))
+        return reply
+
+    async def events(
+        self,
+        id: str | None = None,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        last: int | None = None,
+    ) -> queries.EventPage:
+        """A page of the log, oldest first; of one job or run when `id` is given."""
+        request = queries.ListEvents(id=id, after=after, limit=limit, last=last)
+        reply: queries.EventPage = await self.ask(request)
+        return reply
+
+    async def log(
+        self, id: int, *, attempt: int | None = None, offset: int = 0
+    ) -> queries.LogReply:
+        """What an attempt wrote, from `offset` on."""
+        request = queries.ReadLog(id=id, attempt=attempt, offset=offset)
+        reply: queries.LogReply = await self.ask(request)
+        return reply
+
+    def follow(self, after: int | None = None, *, vitals: bool = False) -> AsyncGenerator[Told]:
+        """Every event after a seq, or from now on, for ever and without a hole.
+
+        The first word is a `Resync`, and so is the first after the daemon was restarted;
+        `Away` says that nobody answers for the moment.
+        """
+        follower = Follower(
+            self, self.addresses.events, self.addresses.keys, after=after, vitals=vitals
+        )
+        return follower.follow()

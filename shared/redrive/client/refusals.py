@@ -1,0 +1,40 @@
+"""What the daemon refuses, as the error it would have been here."""
+
+from __future__ import annotations
+
+from redrive import errors
+from redrive.errors import DaemonUnreachable, Exit, RedriveError
+from redrive.protocol.envelope import Refusal
+
+_TYPES: dict[str, type[RedriveError]] = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, RedriveError)
+}
+
+
+class AnswerLost(DaemonUnreachable):
+    """The request went out and no answer came: it was done, or it was not.
+
+    `request` is its id, by which `fate` can be asked.
+    """
+
+    code = "answer_lost"
+
+    def __init__(self, message: str, *, request: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.request = request
+
+
+def error_of(refusal: Refusal) -> RedriveError:
+    """An error of the type its code names, or a plain one when the code is new to us."""
+    kind = _TYPES.get(refusal.code, RedriveError)
+    error = kind(refusal.message, hint=refusal.hint)
+    error.code = refusal.code
+    try:
+        error.exit_code = Exit(refusal.exit_code)
+    except ValueError:
+        pass  # an exit code of a later version; that of the type is near enough
+    if isinstance(error, errors.TryLater):
+        error.retry_after = refusal.retry_after
+    return error

@@ -1,0 +1,66 @@
+"""Waiting for jobs and runs to end.
+
+By asking, at first often and then twice a second: an end can be announced by a dozen kinds
+of event, and a daemon that is restarted meanwhile makes no difference to a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Protocol
+
+from redrive.errors import DaemonUnreachable, NotFound
+from redrive.lifecycle import FINISHED
+from redrive.models import Run
+from redrive.protocol.queries import JobPage
+
+_FIRST, _FACTOR, _LONGEST = 0.02, 1.5, 0.5  # seconds between two questions
+_AT_ONCE = 200  # ids
+
+
+class Asked(Protocol):
+    async def jobs(self, where: str = "", *, limit: int = 50) -> JobPage: ...
+
+    async def run(self, id: str) -> Run: ...
+
+
+async def wait(client: Asked, ids: Iterable[str], timeout: float | None) -> dict[str, str]:
+    ends: dict[str, str] = {}
+    left = list(dict.fromkeys(ids))
+    pause = _FIRST
+    try:
+        async with asyncio.timeout(timeout):
+            while left:
+                try:
+                    ends |= await _ended(client, left)
+                except DaemonUnreachable:
+                    if timeout is None:
+                        raise
+                left = [id for id in left if id not in ends]
+                if left:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * _FACTOR, _LONGEST)
+    except TimeoutError:
+        pass  # what is missing in the answer did not end in time
+    return ends
+
+
+async def _ended(client: Asked, ids: list[str]) -> dict[str, str]:
+    ends: dict[str, str] = {}
+    jobs = [id for id in ids if not id.startswith("r")]
+    for start in range(0, len(jobs), _AT_ONCE):
+        asked = jobs[start : start + _AT_ONCE]
+        page = await client.jobs(f"id:{','.join(asked)}", limit=_AT_ONCE)
+        found = {str(job.id): job.state for job in page.jobs}
+        for id in asked:
+            if id not in found:
+                raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists what there is")
+            if found[id] in FINISHED:
+                ends[id] = str(found[id])
+    for id in ids:
+        if id.startswith("r"):
+            run = await client.run(id)
+            if run.state != "running":
+                ends[id] = run.state
+    return ends

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from redrive.client import AsyncClient
+from redrive.errors import RedriveError
+from redrive.protocol.commands import Enqueue, Enqueued, JobOrder
+from redrive.protocol.envelope import Refusal
+from support.peer import Peer
+
+
+def accept(peer: Peer) -> None:
+    numbers = iter(range(1, 1_000_000))
+
+    def accepted(request: Enqueue) -> Enqueued:
+        ids = [next(numbers) for _ in request.orders]
+        return Enqueued(count=len(ids), created=len(ids), first_id=ids[0], last_id=ids[-1])
+
+    peer.replies["Enqueue"] = accepted
+
+
+async def test_many_orders_are_streamed_in_groups(peer: Peer, client: AsyncClient) -> None:
+    accept(peer)
+    reply = await client.enqueue_many("parse", (JobOrder(args={"n": n}) for n in range(4500)))
+    assert (reply.count, reply.created, reply.first_id, reply.last_id) == (4500, 4500, 1, 4500)
+    assert [len(asked.orders) for asked in peer.asked_for("Enqueue")] == [2000, 2000, 500]
+
+
+async def test_large_orders_travel_in_smaller_groups(peer: Peer, client: AsyncClient) -> None:
+    accept(peer)
+    order = JobOrder(args={"text": "x" * 300_000})
+    await client.enqueue_many("parse", [order] * 3)
+    assert [len(asked.orders) for asked in peer.asked_for("Enqueue")] == [1, 1, 1]
+
+
+async def test_no_orders_are_no_request(peer: Peer, client: AsyncClient) -> None:
+    assert (await client.enqueue_many("parse", [])).count == 0
+    assert peer.asked == []
+
+
+async def test_a_refusal_halfway_says_how_many_were_accepted(
+    peer: Peer, client: AsyncClient
+) -> None:
+    def accepted(request: Enqueue) -> Enqueued | Refusal:
+        if len(request.orders) < 2000:
+            return Refusal(code="try_later", message="the disk is full", hint="make room")
+        return Enqueued(count=2000, created=2000, first_id=1, last_id=2000)
+
+    peer.replies["Enqueue"] = accepted
+    with pytest.raises(RedriveError, match="the disk is full") as caught:
+        await client.enqueue_many("parse", [JobOrder()] * 2001)
+    assert caught.value.hint == "2,000 before it were accepted. make room"

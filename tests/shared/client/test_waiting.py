@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redrive.client import AsyncClient
+from redrive.errors import NotFound
+from redrive.lifecycle import JobState
+from redrive.models import Job, Run
+from redrive.protocol.queries import JobPage, ListJobs, RunReply
+from support.peer import Peer
+
+
+def jobs(peer: Peer, *answers: dict[int, JobState]) -> None:
+    """Each question sees the next of the answers; the last one stays."""
+    left = list(answers)
+
+    def page(_: ListJobs) -> JobPage:
+        states = left.pop(0) if len(left) > 1 else left[0]
+        found = [Job(id=id, task="t", queue="q", state=state) for id, state in states.items()]
+        return JobPage(jobs=found, after=None, as_of=1)
+
+    peer.replies["ListJobs"] = page
+
+
+async def test_waiting_ends_when_every_job_has_ended(peer: Peer, client: AsyncClient) -> None:
+    jobs(
+        peer,
+        {12: JobState.LEASED, 13: JobState.DONE},
+        {12: JobState.RETRY},
+        {12: JobState.DEAD},
+    )
+    assert await client.wait("12", "13") == {"12": "dead", "13": "done"}
+    assert [asked.where for asked in peer.asked_for("ListJobs")] == ["id:12,13", "id:12", "id:12"]
+
+
+async def test_what_has_not_ended_in_time_is_missing(peer: Peer, client: AsyncClient) -> None:
+    jobs(peer, {12: JobState.LEASED, 13: JobState.DONE})
+    assert await client.wait("12", "13", timeout=0.1) == {"13": "done"}
+
+
+async def test_a_job_that_is_not_there_is_an_error(peer: Peer, client: AsyncClient) -> None:
+    jobs(peer, {})
+    with pytest.raises(NotFound, match="no job 12"):
+        await client.wait("12")
+
+
+async def test_a_run_ends_too(peer: Peer, client: AsyncClient) -> None:
+    states: list[Any] = ["running", "failed"]
+
+    def show(_: object) -> RunReply:
+        return RunReply(run=Run(id="r7", pipeline="p", state=states.pop(0)))
+
+    peer.replies["ShowRun"] = show
+    assert await client.wait("r7") == {"r7": "failed"}
