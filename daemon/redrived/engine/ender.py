@@ -14,6 +14,8 @@ class Ender:
     def __init__(self, store: Store, settler: Settler) -> None:
         self._store = store
         self._settler = settler
+        # Ends asked for while the job lay unbegun in a worker's hand: it may begin all the same.
+        self._wishes: dict[int, tuple[int, Ending, str]] = {}
 
     def end(self, attempt: Attempt, why: Ending, by: str | None = None) -> None:
         """Begin to end an attempt; its settlement follows once its processes are gone."""
@@ -23,6 +25,16 @@ class Ender:
             self._note(attempt, why)
         grace = 0.0 if why is Ending.KILL else attempt.definition.task.grace
         attempt.executor.end(attempt, grace)
+
+    def wish(self, job: int, lease: int, why: Ending, by: str) -> None:
+        """End the job should it begin before it has come back."""
+        self._wishes[job] = (lease, why, by)
+
+    def begun(self, attempt: Attempt) -> None:
+        """An attempt begins; perhaps it was to be ended before that."""
+        lease, why, by = self._wishes.pop(attempt.job.id, (0, Ending.CANCEL, ""))
+        if lease == attempt.job.lease:
+            self.end(attempt, why, by)
 
     def _note(self, attempt: Attempt, why: Ending) -> None:
         definition, job = attempt.definition, attempt.job

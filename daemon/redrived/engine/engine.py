@@ -59,6 +59,7 @@ class Engine:
         self.settler = Settler(store, self.definitions, self.breakers, clock)
         self.ender = Ender(store, self.settler)
         self.python = PythonRunner(store, clock, self.attempts, self.settler, self.pace)
+        self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
             Commands(self.trees, self.outputs, runtime_dir), clock, self.attempts, self.settler
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -37,6 +37,7 @@ class PythonRunner:
         self, store: Store, clock: Clock, attempts: Attempts, settler: Settler, pace: Pace
     ) -> None:
         self.pools: dict[str, Pool] = {}
+        self.on_begun: Callable[[Attempt], None] = lambda attempt: None
         self._store = store
         self._clock = clock
         self._attempts = attempts
@@ -195,7 +196,9 @@ class PythonRunner:
         definition = self._definitions.tasks.get(job.task)
         if definition is not None:
             now = self._clock.monotonic()
-            self._attempts.add(Attempt(job, definition, WorkerExecutor(worker), at, now))
+            attempt = Attempt(job, definition, WorkerExecutor(worker), at, now)
+            self._attempts.add(attempt)
+            self.on_begun(attempt)
 
 
 class WorkerExecutor:

@@ -48,4 +48,4 @@ class Rescuer:
             ending = Ending(left.ending) if left.ending else None
         except ValueError:
             ending = None
-        self._settler.left_behind(left.job, ending)
+        self._settler.left_behind(left.job, ending, left.by)

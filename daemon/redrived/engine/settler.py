@@ -30,8 +30,9 @@ from redrived.engine.verdict import Verdict, decide
 from redrived.processes import wire
 from redrived.processes.command import Exit
 from redrived.store.beats import Beat, beat
+from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import InHand
-from redrived.store.settle import Completed, Ended, GivenBack, complete, end, give_back
+from redrived.store.settle import Completed, Ended, complete, end
 from redrived.store.store import Store
 from redrived.store.unit import to_json
 
@@ -173,7 +174,7 @@ class Settler:
             ),
         )
 
-    def left_behind(self, job: InHand, ending: Ending | None) -> None:
+    def left_behind(self, job: InHand, ending: Ending | None, by: str | None) -> None:
         """An earlier daemon died while it ran; `ending` is what was being done about it."""
         now = self._clock.now()
         evidence = Evidence(
@@ -186,9 +187,9 @@ class Settler:
         match ending:
             case Ending.CANCEL | Ending.KILL:
                 kind = "job_cancelled" if ending is Ending.CANCEL else "job_killed"
-                self._cancelled(None, told, kind)
+                self._cancelled(told, kind, by)
             case Ending.RESTART:
-                self._interrupted(job, now, "restart", "job_restarted")
+                self._interrupted(job, now, by or "restart", "job_restarted")
             case _:
                 first = ("action_lost", {"how": evidence.message})
                 self._decide(None, msgspec.structs.replace(told, first=first))
@@ -244,7 +245,7 @@ class Settler:
         match attempt.ending if attempt is not None else None:
             case Ending.CANCEL | Ending.KILL as how:
                 kind = "job_cancelled" if how is Ending.CANCEL else "job_killed"
-                self._cancelled(attempt, told, kind)
+                self._cancelled(told, kind, attempt.by if attempt else None)
                 return
             case Ending.RESTART | Ending.DRAIN as how:
                 kind = "job_restarted" if how is Ending.RESTART else "job_interrupted"
@@ -313,8 +314,7 @@ class Settler:
             self._breakers.note(job.task, failed_transiently=error.category == "transient")
         self._write(told, found, error, events)
 
-    def _cancelled(self, attempt: Attempt | None, told: End, kind: str) -> None:
-        by = attempt.by if attempt is not None else None
+    def _cancelled(self, told: End, kind: str, by: str | None) -> None:
         data: dict[str, Any] = {"by": by, "was": "leased"}
         if told.log:
             data["log"] = _log_name(told.job)

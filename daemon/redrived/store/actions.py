@@ -176,9 +176,10 @@ def _wish_end(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     unit.over(
         [(row.id,) for row in rows],
         "UPDATE jobs SET ending = CASE WHEN ending IN ('kill', 'cancel') AND :verb = 'restart'"
-        " THEN ending WHEN ending = 'kill' THEN ending ELSE :verb END"
+        " THEN ending WHEN ending = 'kill' THEN ending ELSE :verb END, ending_by = :by"
         f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
         verb=wish.verb,
+        by=wish.by,
     )
     return [Acted(id=row.id, state=row.state, running=row.lease) for row in rows]
 

@@ -25,7 +25,7 @@ def begin(unit: Unit, items: Sequence[Begun]) -> list[None]:
     current = [item for item in items if (item.job, item.lease) not in stale]
     unit.over(
         [(item.job, item.at) for item in current],
-        "UPDATE jobs SET started_at = r.at, heartbeat_at = r.at"
+        "UPDATE jobs SET started_at = r.at, heartbeat_at = r.at, last_attempt_at = r.at"
         f" FROM {unit.database.rows('job bigint', 'at bigint')} WHERE jobs.id = r.job",
     )
     unit.emit_all([started_event(unit.node, i.at, i.job, i.run_id, i.attempt) for i in current])

@@ -44,6 +44,12 @@ def get_many(connection: Connection, ids: list[int]) -> list[Job]:
     return [record(dict(row)) for row in rows.mappings()]
 
 
+def executions(connection: Connection, id: int) -> int:
+    """How often a job has been executed, over all its lives."""
+    query = select(jobs.c.executions).where(jobs.c.id == id)
+    return connection.execute(query).scalar() or 0
+
+
 def page(
     connection: Connection,
     where: ColumnElement[bool] | None,
@@ -92,6 +98,18 @@ def _beyond(column: Any, after: str, down: bool) -> ColumnElement[bool]:
     further = column < value if down else column > value
     further_id = jobs.c.id < id if down else jobs.c.id > id
     return or_(further, and_(column == value, further_id))
+
+
+def matching(
+    connection: Connection, where: ColumnElement[bool] | None, newest: int | None
+) -> list[int]:
+    """The ids of all that match, up to the newest one that counts."""
+    query = select(jobs.c.id)
+    if where is not None:
+        query = query.where(where)
+    if newest is not None:
+        query = query.where(jobs.c.id <= newest)
+    return list(connection.execute(query.order_by(jobs.c.id)).scalars())
 
 
 def count(connection: Connection, where: ColumnElement[bool] | None, limit: int = 100_000) -> int:

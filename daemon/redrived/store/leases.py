@@ -162,7 +162,8 @@ def _write(unit: Unit, picked: Picked) -> None:
         [(job.id, job.id in picked.begun) for job in jobs],
         "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
         " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
-        " node = :node, last_attempt_at = :now, finished_at = NULL, ending = NULL,"
+        " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
+        " last_attempt_at = CASE WHEN r.begun THEN :now ELSE last_attempt_at END,"
         " progress = NULL, started_at = CASE WHEN r.begun THEN :now END,"
         " heartbeat_at = CASE WHEN r.begun THEN :now END"
         f" FROM {unit.database.rows('job bigint', 'begun boolean')} WHERE jobs.id = r.job",

@@ -13,6 +13,7 @@ class LeftBehind(NamedTuple):
     job: InHand
     started_at: int | None  # None: in hand, never begun
     ending: str | None  # what was being done about it
+    by: str | None  # who had asked for that
 
 
 def left_behind(connection: Connection, node: str) -> list[LeftBehind]:
@@ -21,9 +22,9 @@ def left_behind(connection: Connection, node: str) -> list[LeftBehind]:
         text(
             "SELECT id, rank, priority, available_at, limit_key, lease, attempts, max_attempts,"
             " executions, args, run_id, step, batch, leased_from, lost, unknowns, life,"
-            " life_started_at, interruptions, queue, task, started_at, ending"
+            " life_started_at, interruptions, queue, task, started_at, ending, ending_by"
             " FROM jobs WHERE state = 'leased' AND node = :node ORDER BY id"
         ),
         {"node": node},
     )
-    return [LeftBehind(InHand._make(row[:-2]), row[-2], row[-1]) for row in rows]
+    return [LeftBehind(InHand._make(row[:-3]), *row[-3:]) for row in rows]

@@ -60,17 +60,6 @@ class Ended(Struct, frozen=True, kw_only=True):
     events: Sequence[tuple[str, dict[str, Any]]] = ()  # type, data; the last has the new state
 
 
-class GivenBack(NamedTuple):
-    """A job in hand that never began."""
-
-    job: int
-    lease: int
-    queue: str
-    task: str
-    leased_from: str
-    limit_key: str | None = None
-
-
 def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int]]:
     """Mark attempts done; answers with the jobs of each batch whose lease was no longer theirs."""
     done = [job for batch in batches for job in batch]
@@ -86,7 +75,8 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     unit.over(
         [(job.job, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
         "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
-        " started_at = coalesce(r.began_at, started_at), result = r.result, metrics = r.metrics,"
+        " started_at = coalesce(r.began_at, started_at),"
+        " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result, metrics = r.metrics,"
         " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL"
         f" FROM {source} WHERE jobs.id = r.job",
     )
@@ -168,9 +158,10 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
             )
             for item in items
         ],
-        "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason, ending = NULL,"
+        "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason, ending = NULL, ending_by = NULL,"
         " available_at = coalesce(r.available_at, jobs.available_at),"
         " finished_at = r.finished_at, started_at = coalesce(r.began_at, jobs.started_at),"
+        " last_attempt_at = coalesce(r.began_at, jobs.last_attempt_at),"
         " attempts = attempts - r.refund, lost = jobs.lost + r.lost,"
         " unknowns = unknowns + r.unknown,"
         " interruptions = jobs.interruptions + r.interruptions,"
@@ -220,25 +211,6 @@ def _emit(
         attempts=attempts,
         data=data,
     )
-
-
-def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
-    """Return jobs in hand that never began: they were never executed, so nothing is logged."""
-    jobs = [job for batch in batches for job in batch]
-    late = stale_leases(unit, [(job.job, job.lease) for job in jobs])
-    jobs = [job for job in jobs if (job.job, job.lease) not in late]
-    unit.over(
-        [(job.job,) for job in jobs],
-        "UPDATE jobs SET state = leased_from, waits = 'ready', attempts = attempts - 1,"
-        " executions = executions - 1, last_attempt_at = NULL, ending = NULL,"
-        " started_at = NULL, heartbeat_at = NULL"
-        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
-    )
-    for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
-        unit.moved(queue, task, JobState.LEASED, state, n)
-        unit.made_ready()
-    free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
-    return [len(batch) for batch in batches]
 
 
 def free_keys(unit: Unit, keys: Sequence[str]) -> None:

@@ -57,6 +57,7 @@ jobs = Table(
     Column("heartbeat_at", BigInteger),
     Column("scheduled_for", BigInteger),
     Column("node", Text),
+    Column("ending_by", Text),
     Column("ending", Text),  # asked or noticed while leased: cancel | kill | restart | stalled | …
     Column("lost", Integer, nullable=False),
     Column("unknowns", Integer, nullable=False),  # failures of this life nobody could classify

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from redrive.lifecycle import JobState
 from redrived.store.enqueue import NewJob
+from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import Berth, QueueRules, Room, TaskRules
 from redrived.store.promote import promote
-from redrived.store.settle import GivenBack, give_back
 from support.clock import FakeClock
 from support.ground import Ground
 

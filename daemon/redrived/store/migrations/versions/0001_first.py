@@ -146,6 +146,7 @@ def upgrade() -> None:
         sa.Column("heartbeat_at", sa.BigInteger(), nullable=True),
         sa.Column("scheduled_for", sa.BigInteger(), nullable=True),
         sa.Column("node", sa.Text(), nullable=True),
+        sa.Column("ending_by", sa.Text(), nullable=True),
         sa.Column("ending", sa.Text(), nullable=True),
         sa.Column("lost", sa.Integer(), nullable=False),
         sa.Column("unknowns", sa.Integer(), nullable=False),

@@ -1,0 +1,134 @@
+"""Verbs on jobs: on ids, or on all that match a filter as it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from redrive.errors import RedriveError, UsageProblem
+from redrive.lifecycle import JobState, allowed
+from redrive.manual import refusal
+from redrive.models import Job
+from redrive.protocol.commands import Act, Acted, Outcome, Refused
+from redrive.protocol.queries import Preview, PreviewReply
+from redrived.api.jobs import condition
+from redrived.api.server import Asker
+from redrived.engine.attempt import Ending
+from redrived.engine.definitions import nearest
+from redrived.engine.engine import Engine
+from redrived.engine.intake import check_ids
+from redrived.store import actions, events, jobs
+from redrived.store.actions import VERBS
+
+CHUNK = 1_000  # jobs changed in one go, so that the work between goes on
+SAMPLE = 5
+
+
+async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
+    check_verb(request.verb)
+    ids = await chosen(engine, request.ids, request.where, request.newest)
+    data = {"reason": request.reason} if request.reason else {}
+    outcomes: list[Outcome] = []
+    for start in range(0, len(ids), CHUNK):
+        wish = actions.Act(
+            verb=request.verb,
+            jobs=ids[start : start + CHUNK],
+            by=asker.who,
+            force=request.force,
+            manual=engine.definitions.config.manual_retry,
+            expected=request.expected,
+            data=data,
+        )
+        for acted in await engine.store.submit(actions.act, wish):
+            if acted.running is not None:
+                _end(engine, acted.id, acted.running, request.verb, asker.who)
+            outcomes.append(_outcome(acted))
+    return Acted(outcomes=outcomes, total=len(outcomes))
+
+
+def check_verb(verb: str) -> None:
+    if verb not in VERBS:
+        raise UsageProblem(f"there is no verb {verb!r}", hint=nearest(verb, VERBS))
+
+
+async def chosen(
+    engine: Engine, ids: list[str], where: str | None, newest: int | None
+) -> list[int]:
+    """The jobs a request is about: by id, or those that match and were there at the time."""
+    if where is None:
+        return check_ids(ids)
+    if ids:
+        raise UsageProblem("both ids and a filter were given", hint="give one of them")
+    clause, _ = condition(engine, where)
+    return await engine.store.read(jobs.matching, clause, newest)
+
+
+async def preview(engine: Engine, asker: Asker, request: Preview) -> PreviewReply:
+    """What a verb would do, and to how many it would not, with the reasons."""
+    check_verb(request.verb)
+    ids = await chosen(engine, [str(id) for id in request.ids], request.where, None)
+    states: Counter[str] = Counter()
+    excluded: Counter[str] = Counter()
+    sample: list[Job] = []
+    for start in range(0, len(ids), CHUNK):
+        for job in await engine.store.read(jobs.get_many, ids[start : start + CHUNK]):
+            states[job.state] += 1
+            why_not = await _why_not(engine, request, job)
+            if why_not is not None:
+                excluded[why_not] += 1
+            elif len(sample) < SAMPLE:
+                sample.append(job)
+    return PreviewReply(
+        total=len(ids),
+        by_state=dict(states),
+        fits=len(ids) - excluded.total(),
+        excluded=dict(excluded),
+        sample=sample,
+        as_of=await engine.store.read(events.head),
+        newest=max(ids, default=0),
+    )
+
+
+async def _why_not(engine: Engine, request: Preview, job: Job) -> str | None:
+    verb = VERBS[request.verb]
+    if job.state is JobState.LEASED and verb.ends_running:
+        return None
+    if not allowed(verb.move, job.state):
+        return f"it is {job.state}, not {verb.fits}"
+    if request.verb == "requeue":
+        refused: RedriveError | None = refusal(
+            reason=job.reason,
+            manual_retries=job.budgets.manual_retries if job.budgets else 0,
+            last_manual_at=None,
+            now=engine.clock.now(),
+            rules=engine.definitions.config.manual_retry,
+            force=request.force,
+        )
+        return refused.message if refused else None
+    return None
+
+
+def _end(engine: Engine, job: int, lease: int, verb: str, by: str) -> None:
+    attempt = engine.attempts.get(job, lease)
+    if attempt is not None:
+        engine.ender.end(attempt, Ending(verb), by)
+    else:  # in a worker's hand, not begun: it comes back, and the wish is in its row
+        engine.ender.wish(job, lease, Ending(verb), by)
+        engine.python.take_back()
+
+
+def _outcome(acted: actions.Acted) -> Outcome:
+    problem = acted.refused
+    if problem is None:
+        return Outcome(id=str(acted.id), done=True, state=acted.state)
+    return Outcome(
+        id=str(acted.id),
+        done=False,
+        state=acted.state,
+        refused=Refused(
+            code=problem.code,
+            message=problem.message,
+            hint=problem.hint,
+            retry_after=getattr(problem, "retry_after", None),
+            exit_code=problem.exit_code,
+        ),
+    )

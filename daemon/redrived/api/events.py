@@ -1,0 +1,75 @@
+"""The log, and what attempts wrote."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from redrive.errors import NotFound, UsageProblem
+from redrive.models import Event, Job
+from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.engine.intake import check_ids
+from redrived.store import events, jobs
+
+MOST = 10_000
+LARGEST = 1024 * 1024  # bytes of output in one reply
+
+
+async def list_events(engine: Engine, asker: Asker, request: ListEvents) -> EventPage:
+    limit = min(max(1, request.limit), MOST)
+
+    def ask(connection: Connection) -> EventPage:
+        return EventPage(
+            events=_ask(connection, request, limit),
+            head=events.head(connection),
+            oldest=events.oldest(connection),
+        )
+
+    return await engine.store.read(ask)
+
+
+def _ask(connection: Connection, request: ListEvents, limit: int) -> list[Event]:
+    if request.id is None:
+        if request.last is not None:
+            return events.newest(connection, min(request.last, MOST))
+        return events.after(connection, request.after, limit)
+    if request.id.startswith("r"):
+        run = check_ids([request.id[1:]])[0]
+        return events.of_run(connection, run, request.after, limit)
+    job = check_ids([request.id])[0]
+    found = events.of_job(connection, job, request.after, limit)
+    if not found and request.after == 0 and jobs.get(connection, job) is None:
+        raise NotFound(f"there is no job {job}", hint="its events went with it")
+    return found
+
+
+async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
+    """Output of an attempt; of a running one, what there is so far."""
+    job, executions = await engine.store.read(_executions, request.id)
+    if job is None:
+        raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists them")
+    execution = request.attempt or executions
+    if not 1 <= execution <= max(1, executions):
+        raise UsageProblem(
+            f"job {request.id} has no attempt {execution}", hint=f"it has had {executions}"
+        )
+    limit = min(max(1, request.limit), LARGEST)
+    attempt = engine.attempts.get(request.id)
+    is_running = attempt is not None and attempt.job.execution == execution
+    if request.tail:
+        page = engine.outputs.tail(request.id, execution, limit)
+    else:
+        page = engine.outputs.read(request.id, execution, request.offset, limit)
+    return LogReply(
+        data=b"".join(chunk.data for chunk in page.chunks),
+        offset=page.next_offset,
+        size=page.size,
+        finished=not is_running,
+        attempt=job.attempts,
+        execution=execution,
+    )
+
+
+def _executions(connection: Connection, id: int) -> tuple[Job | None, int]:
+    return jobs.get(connection, id), jobs.executions(connection, id)

@@ -1,0 +1,172 @@
+"""Looking at jobs: pages, groups of errors, one job with its past and its plan."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from sqlalchemy import ColumnElement, Connection
+
+from redrive import filters
+from redrive.clock import SECOND
+from redrive.errors import NotFound, UsageProblem
+from redrive.history import history
+from redrive.lifecycle import JobState
+from redrive.models import Budgets, Event, Job
+from redrive.policy import RetryPolicy, timeline
+from redrive.protocol.queries import (
+    GroupPage,
+    JobPage,
+    JobReply,
+    ListGroups,
+    ListJobs,
+    Plan,
+    ShowJob,
+)
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.store import events, groups, jobs
+from redrived.store.filtering import where
+
+MOST_ON_A_PAGE = 10_000
+
+
+def condition(engine: Engine, text: str) -> tuple[ColumnElement[bool] | None, str | None]:
+    """A filter as SQL, and the order it asks for."""
+    parsed = filters.parse(text)
+    sort = None
+    if parsed.sort:
+        first = parsed.sort[0]
+        sort = f"-{first.key}" if first.descending else first.key
+    found = where(parsed, engine.clock.now(), is_sqlite=engine.store.database.is_sqlite)
+    return (found if parsed.terms else None), sort
+
+
+async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
+    if not 1 <= request.limit <= MOST_ON_A_PAGE:
+        raise UsageProblem(
+            f"a page of {request.limit} jobs is not possible", hint=f"1 to {MOST_ON_A_PAGE}"
+        )
+    clause, sort = condition(engine, request.where)
+
+    def ask(connection: Connection) -> JobPage:
+        page = jobs.page(
+            connection,
+            clause,
+            sort=request.sort or sort or "-id",
+            limit=request.limit,
+            after=request.after,
+            offset=request.offset,
+        )
+        total = jobs.count(connection, clause, COUNT_UP_TO) if request.count else None
+        return JobPage(
+            jobs=page.jobs,
+            after=page.after,
+            as_of=page.as_of,
+            total=total,
+            exact=total is None or total < COUNT_UP_TO,
+        )
+
+    return await engine.store.read(ask)
+
+
+COUNT_UP_TO = 100_000  # beyond it, "more than" is all a screen needs to know
+
+
+async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> GroupPage:
+    clause, _ = condition(engine, request.where)
+    now = engine.clock.now()
+
+    def ask(connection: Connection) -> GroupPage:
+        rows = groups.groups(connection, clause, now, request.limit)
+        return GroupPage(groups=rows, as_of=events.head(connection))
+
+    return await engine.store.read(ask)
+
+
+async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
+    def ask(connection: Connection) -> tuple[Job | None, list[Event], int]:
+        job = jobs.get(connection, request.id)
+        past = events.of_job(connection, request.id) if job else []
+        return job, past, events.head(connection)
+
+    job, past, head = await engine.store.read(ask)
+    if job is None:
+        raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists those there are")
+    definition = engine.definitions.tasks.get(job.task)
+    policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
+    return JobReply(
+        job=with_budgets(engine, job),
+        history=history(past),
+        plan=plan(job, policy),
+        policy=describe(policy),
+        next=next_step(job),
+        as_of=head,
+    )
+
+
+def with_budgets(engine: Engine, job: Job) -> Job:
+    """The budgets with their limits, which the config holds and the row does not."""
+    definition = engine.definitions.tasks.get(job.task)
+    budgets = replace(
+        job.budgets or Budgets(),
+        max_lost=definition.task.max_lost if definition else Budgets().max_lost,
+        max_manual_retries=engine.definitions.config.manual_retry.max,
+    )
+    return replace(job, budgets=budgets)
+
+
+def plan(job: Job, policy: RetryPolicy) -> list[Plan]:
+    """The attempts that are still to come, should every one of them fail."""
+    if job.state not in (JobState.QUEUED, JobState.RETRY, JobState.LEASED):
+        return []
+    planned = timeline(policy)
+    at = job.available_at or job.created_at
+    if job.state is JobState.LEASED:
+        at = job.started_at or job.last_attempt_at or at
+    plans: list[Plan] = []
+    for each in planned[job.attempts :]:
+        if job.state is JobState.LEASED or plans:
+            at += round(each.delay * SECOND)
+        plans.append(
+            Plan(
+                attempt=each.attempt,
+                at=at,
+                approximate=policy.jitter > 0 and (bool(plans) or job.state is JobState.LEASED),
+                last=each.attempt == job.max_attempts,
+            )
+        )
+    return plans
+
+
+def describe(policy: RetryPolicy) -> str:
+    """A policy in a line: `3 attempts, 5 s × 2 up to 10 min, jitter ±10 %`."""
+    if policy.max_attempts == 1:
+        return "1 attempt, no retry"
+    if policy.delays:
+        waits = ", ".join(f"{delay:g} s" for delay in policy.delays)
+    else:
+        backoff = policy.backoff
+        waits = f"{backoff.first:g} s × {backoff.factor:g} up to {backoff.cap:g} s"
+    jitter = f", jitter ±{policy.jitter:.0%}" if policy.jitter else ""
+    return f"{policy.max_attempts} attempts, {waits}{jitter}"
+
+
+def next_step(job: Job) -> str:
+    """What the operator can do now, in one sentence."""
+    id = job.id
+    match job.state:
+        case JobState.DEAD if job.reason == "permanent":
+            return f"mend the cause, then `redrive requeue {id} --force`"
+        case JobState.DEAD:
+            return f"`redrive requeue {id}` gives it another life, `redrive discard {id}` drops it"
+        case JobState.CANCELLED:
+            return f"`redrive requeue {id}` gives it another life"
+        case JobState.LEASED:
+            return f"`redrive logs {id} -f` shows its output, `redrive cancel {id}` ends it"
+        case JobState.RETRY if not job.held:
+            return f"`redrive run-now {id}` drops the wait, `redrive why {id}` says what it is for"
+        case JobState.QUEUED | JobState.RETRY if job.held:
+            return f"`redrive release {id}` lets it go"
+        case JobState.QUEUED:
+            return f"`redrive why {id}` says what it waits for"
+        case _:
+            return "nothing is left to do"

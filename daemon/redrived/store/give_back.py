@@ -1,0 +1,51 @@
+"""Jobs in hand that never began go back free of charge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from redrive.lifecycle import JobState
+from redrived.store.actions import Act, act
+from redrived.store.fence import stale_leases
+from redrived.store.settle import free_keys
+from redrived.store.unit import Unit
+
+
+class GivenBack(NamedTuple):
+    """A job in hand that never began."""
+
+    job: int
+    lease: int
+    queue: str
+    task: str
+    leased_from: str
+    limit_key: str | None = None
+
+
+def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
+    """They were never executed, so nothing is logged; what was to be cancelled meanwhile is."""
+    jobs = [job for batch in batches for job in batch]
+    stale = stale_leases(unit, [(job.job, job.lease) for job in jobs])
+    jobs = [job for job in jobs if (job.job, job.lease) not in stale]
+    source = unit.database.rows("job bigint")
+    rows = [(job.job,) for job in jobs]
+    unwanted = unit.over(
+        rows,
+        f"SELECT jobs.id, jobs.ending, jobs.ending_by FROM {source} JOIN jobs ON jobs.id = r.job"
+        " WHERE jobs.ending IN ('cancel', 'kill')",
+    ).all()
+    unit.over(
+        rows,
+        "UPDATE jobs SET state = leased_from, waits = 'ready', attempts = attempts - 1,"
+        " executions = executions - 1, ending = NULL, ending_by = NULL,"
+        f" started_at = NULL, heartbeat_at = NULL FROM {source} WHERE jobs.id = r.job",
+    )
+    for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
+        unit.moved(queue, task, JobState.LEASED, state, n)
+        unit.made_ready()
+    free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
+    for id, verb, by in unwanted:
+        act(unit, [Act(verb=verb, jobs=[id], by=by or "")])
+    return [len(batch) for batch in batches]
