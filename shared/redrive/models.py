@@ -168,9 +168,15 @@ def plain(record: Struct) -> dict[str, Any]:
     """A record as JSON shows it: instants as ISO 8601, nested records likewise."""
     instants = _instants(type(record))
     return {
-        name: iso(value) if name in instants and value is not None else _plain_value(value)
+        name: _iso(value) if name in instants else _plain_value(value)
         for name, value in msgspec.structs.asdict(record).items()
     }
+
+
+def _iso(value: int | list[int] | None) -> str | list[str] | None:
+    if isinstance(value, list):
+        return [iso(each) for each in value]
+    return None if value is None else iso(value)
 
 
 def _plain_value(value: Any) -> Any:
