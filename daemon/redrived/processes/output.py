@@ -162,7 +162,7 @@ def _close(files: Iterable[int | None]) -> None:
 
 def _folders_in(folder: str) -> list[str]:
     try:
-        return [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in os.scandir(folder) if entry.name.isdecimal()]
     except OSError:
         return []
 

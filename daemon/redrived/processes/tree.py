@@ -57,8 +57,9 @@ class Trees:
     any other child in a session of its own is taken for an orphan of a tree.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, patience: float = _PATIENCE) -> None:
         self.owner = owner
+        self._patience = patience
         self._owner_mark = f"{OWNER}={owner}".encode()
         self._session = os.getsid(0)
         self._untouchable = {1} | proc.ancestors(os.getpid())
@@ -159,7 +160,7 @@ class Trees:
     async def _kill(self, find: Callable[[], _Processes], tree: Tree | None = None) -> Ended:
         """SIGKILL until two looks in a row find nobody: one may miss a child being born."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _PATIENCE
+        deadline = loop.time() + self._patience
         seen: _Processes = {}
         empty_looks = 0
         pause = 0.002

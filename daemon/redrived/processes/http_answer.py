@@ -1,0 +1,97 @@
+"""What an HTTP call came to: a result for the job, or evidence of why there is none.
+
+Bodies are read as they come, and no further than the config allows.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from redrive.config.sections import HttpCall
+from redrive.models import Json
+
+if TYPE_CHECKING:
+    import httpx
+
+_LARGEST_RESULT = 64 * 1024
+_EXCERPT = 500  # characters of a refusal's body that are shown
+_KEPT_HEADERS = ("content-type", "date", "etag", "last-modified", "location")
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """What was expected; the result of the job."""
+
+    status: int
+    headers: dict[str, str]
+    json: Json = None
+    text: str | None = None  # what is no JSON, or too long to be kept whole
+    is_cut: bool = False
+
+
+class Failed(Struct, frozen=True, kw_only=True):
+    """Evidence of a call that did not get what it expected."""
+
+    message: str
+    status: int | None = None
+    retry_after: float | None = None  # seconds
+    exception: tuple[str, ...] = ()  # with their modules, the raised class first, then its bases
+
+
+class CallRefused(Exception):
+    """The request, a redirect or the answer goes beyond what the config allows."""
+
+
+async def conclude(
+    task: HttpCall, asked: str, response: httpx.Response, now: float
+) -> Answered | Failed:
+    """Read the answer. `asked` says to whom the request went; `now` is Unix time."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > task.max_response:
+            break
+    status = response.status_code
+    if status in task.expect or (not task.expect and response.is_success):
+        if len(body) > task.max_response:
+            raise CallRefused(f"more than {task.max_response} bytes; see `max_response`")
+        return _answer(response, bytes(body))
+    excerpt = body[: 4 * _EXCERPT].decode(errors="replace")[:_EXCERPT].strip()
+    return Failed(
+        message=f"{asked} answered {status} {response.reason_phrase}: {excerpt}".rstrip(": "),
+        status=status,
+        retry_after=_retry_after(response.headers.get("retry-after"), now),
+    )
+
+
+def _answer(response: httpx.Response, body: bytes) -> Answered:
+    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    answer = Answered(status=response.status_code, headers=headers)
+    if len(body) <= _LARGEST_RESULT and "json" in headers.get("content-type", ""):
+        try:
+            return replace(answer, json=msgspec.json.decode(body))
+        except msgspec.MsgspecError:
+            pass  # it is text, then
+    text = body[:_LARGEST_RESULT].decode(response.encoding or "utf-8", errors="replace")
+    answer = replace(answer, text=text, is_cut=len(body) > _LARGEST_RESULT)
+    while len(msgspec.json.encode(answer)) > _LARGEST_RESULT:
+        text = text[: len(text) // 2]
+        answer = replace(answer, text=text, is_cut=True)
+    return answer
+
+
+def _retry_after(value: str | None, now: float) -> float | None:
+    if value is None:
+        return None
+    if value.isdecimal():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now)

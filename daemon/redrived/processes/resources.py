@@ -1,0 +1,83 @@
+"""What attempts and the node use: processor, memory, number of processes.
+
+One look a second at the processes that are ours, by walking down from the leaders; what
+else runs on the machine costs nothing. Orphans of a tree are not counted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+
+import psutil
+from msgspec import Struct
+
+from redrived.processes import proc
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Of one tree: its leader and everybody below."""
+
+    cpu: float  # percent of one core since the last look
+    memory: int  # bytes in RAM
+    children: int
+
+
+class NodeUsage(Struct, frozen=True, kw_only=True):
+    cpu: float  # percent of all cores since the last look
+    memory: int
+    memory_total: int
+    load: float  # over the last minute
+
+
+class Sampler:
+    """Remembers the last look, because a percentage needs two."""
+
+    def __init__(self) -> None:
+        self._looked_at = time.monotonic()
+        self._cpu_before: dict[tuple[int, int], int] = {}
+
+    def trees(self, leaders: Iterable[int]) -> dict[int, Usage]:
+        """The usage of each leader that is still there."""
+        now = time.monotonic()
+        ticks_passed = max(now - self._looked_at, 0.01) * _TICKS
+        cpu_now: dict[tuple[int, int], int] = {}
+        usages: dict[int, Usage] = {}
+        for leader in leaders:
+            if members := _walk(leader):
+                times = {(facts.pid, facts.started): facts.cpu for facts in members}
+                used = sum(cpu - self._cpu_before.get(who, 0) for who, cpu in times.items())
+                cpu_now |= times
+                usages[leader] = Usage(
+                    cpu=100 * used / ticks_passed,
+                    memory=sum(facts.rss for facts in members) * _PAGE,
+                    children=len(members) - 1,
+                )
+        self._looked_at = now
+        self._cpu_before = cpu_now
+        return usages
+
+    def node(self) -> NodeUsage:
+        memory = psutil.virtual_memory()
+        return NodeUsage(
+            cpu=psutil.cpu_percent(),
+            memory=memory.total - memory.available,
+            memory_total=memory.total,
+            load=os.getloadavg()[0],
+        )
+
+
+def _walk(leader: int) -> list[proc.Stat]:
+    """The living of a tree, its leader first."""
+    found: list[proc.Stat] = []
+    waiting = [leader]
+    while waiting:
+        pid = waiting.pop()
+        if (facts := proc.stat(pid)) is not None and not facts.is_dead:
+            found.append(facts)
+            waiting.extend(proc.children(pid))
+    return found
