@@ -95,8 +95,10 @@ class Supervisor:
             self.clock,
             timers,
             node=self.node_name,
+            epoch=self.epoch,
             state_dir=self.state_dir,
             runtime_dir=self.runtime_dir,
+            drain=self.stop,
         )
         node = Node(engine, self.notifier)
         bridge = Bridge(engine, node, self)

@@ -90,6 +90,10 @@ class Definitions:
             raise UsageProblem(f"there is no task {name!r}", hint=nearest(name, self.tasks))
         return found
 
+    def knows(self, task: str) -> bool:
+        """Whether jobs of this task can be run at all."""
+        return task in self.tasks
+
     def queue(self, name: str) -> Queue:
         found = self.queues.get(name)
         if found is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from redrive.clock import Clock
 from redrive.config.sections import Config
 from redrive.config.sections import Pool as PoolSettings
+from redrive.protocol.queries import NodeRow
 from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
@@ -27,6 +29,7 @@ from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
 from redrived.processes.tree import Trees
 from redrived.service import Service
+from redrived.store import nodes
 from redrived.store.store import Store
 
 
@@ -41,13 +44,18 @@ class Engine:
         timers: Timers,
         *,
         node: str,
+        epoch: str,
         state_dir: Path,
         runtime_dir: Path,
+        drain: Callable[[], None],
     ) -> None:
         self.store = store
         self.clock = clock
         self.timers = timers
         self.node = node
+        self.epoch = epoch  # new with every start: what was told before is void
+        self.started_at = clock.monotonic()
+        self._drain = drain
         self.state_dir = state_dir
         self.definitions = Definitions(config)
         self.attempts = Attempts()
@@ -81,12 +89,27 @@ class Engine:
         self.services: list[Service] = [
             Rescuer(store, self.settler, self.trees, node),
             self.breakers,
-            self.http,
             Pools(self),
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
         ]
+
+    @property
+    def state(self) -> str:
+        if self.store.writer.trouble is not None:
+            return "waiting for the store"
+        return "running" if self.dispatcher.is_open else "draining"
+
+    def drain(self, *, stop: bool) -> None:
+        """Start nothing more; and go once everything has ended, if asked to."""
+        self.dispatcher.is_open = False
+        self.python.take_back()
+        if stop:
+            self._drain()
+
+    async def nodes(self) -> list[NodeRow]:
+        return await self.store.read(nodes.rows)
 
     def make_pools(self) -> None:
         """A pool for every interpreter that a task uses."""

@@ -21,6 +21,9 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 Durability = Literal["full", "normal"]
 
+BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
+FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
+
 
 class Trouble(StrEnum):
     """What a database can suffer from, as far as it changes what we do."""
@@ -120,6 +123,29 @@ class Database:
         finally:
             raw.close()
 
+    def tidy(self) -> bool:
+        """Give back a little of what was deleted, then keep the log short; True: there is more.
+
+        It waits for no reader: what one of them still looks at is moved another time.
+        """
+        if not self.is_sqlite:
+            return False
+        raw = self.writers.raw_connection()
+        try:
+            cursor = raw.cursor()
+            (free,), (all_pages,) = (
+                cursor.execute(f"PRAGMA {name}").fetchone()
+                for name in ("freelist_count", "page_count")
+            )
+            if has_more := free > max(FREE_PAGES, all_pages // 10):
+                cursor.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
+            cursor.execute("PRAGMA busy_timeout = 0")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return has_more
+        finally:
+            raw.cursor().execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
+            raw.close()
+
     def close(self) -> None:
         # Readers first: the last connection to close checkpoints, and that is the writer's.
         self.readers.dispose()
@@ -143,7 +169,7 @@ def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
     os.umask(0o077)  # the -wal and -shm files take their mode at creation
     options: dict[str, Any] = {
-        "connect_args": {"isolation_level": None, "check_same_thread": False, "timeout": 5.0}
+        "connect_args": {"isolation_level": None, "check_same_thread": False, "timeout": BUSY_TIMEOUT}
     }
     writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, **options)
     readers = create_engine(
@@ -153,6 +179,7 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
     @event.listens_for(writers, "connect")
     def _writer_connects(raw: sqlite3.Connection, _record: object) -> None:
         for pragma in (
+            "auto_vacuum = INCREMENTAL",  # before the first page: later it would say nothing
             "journal_mode = WAL",
             f"synchronous = {durability}",
             "foreign_keys = ON",

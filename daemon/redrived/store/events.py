@@ -60,6 +60,18 @@ def of_run(connection: Connection, run: int, seq: int = 0, limit: int = 1_000_00
     )
 
 
+def errors_since(connection: Connection, at: int, limit: int = 100_000) -> list[Event]:
+    """The failures recorded since an instant, the newest last."""
+    found = _ask(
+        connection,
+        f"SELECT {_COLUMNS} FROM events WHERE type = 'action_error' AND at >= :at"
+        " ORDER BY seq DESC LIMIT :limit",
+        at=at,
+        limit=limit,
+    )
+    return found[::-1]
+
+
 def announced(landed: Landed) -> list[Event]:
     """The events of a group as everybody may hear them."""
     return [_event((landed.first_seq + n, *row)) for n, row in enumerate(landed.events)]

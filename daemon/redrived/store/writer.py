@@ -128,6 +128,7 @@ class Writer:
         # Filled by the loop, emptied by the thread.
         self._waiting: deque[Entry[Any, Any]] = deque()
         self._wake = threading.Condition()
+        self._untidy = False
         self._stopping = False
         self._stop_by = float("inf")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -161,6 +162,10 @@ class Writer:
             self._wake.notify()
         return future
 
+    def tidy(self) -> None:
+        """Shrink the file and its log, in moments in which nothing else waits."""
+        self._untidy = True
+
     @property
     def backlog(self) -> int:
         return len(self._waiting)
@@ -180,6 +185,8 @@ class Writer:
                 continue
             pause = 0.0
             self._deliver(group, landed)
+            if self._untidy and not self._waiting:
+                self._untidy = self._tidy()
 
     def _next_group(self) -> list[Entry[Any, Any]]:
         with self._wake:
@@ -195,6 +202,13 @@ class Writer:
                 landed = run_group(unit, group)
             self.groups += 1
             return landed
+
+    def _tidy(self) -> bool:
+        try:
+            return self.database.tidy()
+        except Exception as error:  # noqa: BLE001 - nothing was asked of us: another time
+            log.info("the store could not be tidied: %s", error)
+            return False
 
     def _now(self, connection: Connection) -> int:
         return self.database.now(connection, self.clock.now())

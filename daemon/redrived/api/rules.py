@@ -1,0 +1,104 @@
+"""Rehearsals: what rules and policies would make of something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from redrive.clock import SECOND
+from redrive.config import load
+from redrive.errors import NotFound, UsageProblem
+from redrive.models import ErrorRecord, Event
+from redrive.policy import resolve, timeline
+from redrive.protocol.queries import (
+    Classify,
+    ClassifyReply,
+    PolicyReply,
+    PolicyRow,
+    RuleChange,
+    RulesReply,
+    ShowPolicy,
+    TestRules,
+)
+from redrive.rules import Evidence, Rulebook
+from redrived.api.server import Asker
+from redrived.engine.definitions import nearest
+from redrived.engine.engine import Engine
+from redrived.store import events
+
+
+async def classify(engine: Engine, asker: Asker, request: Classify) -> ClassifyReply:
+    evidence = Evidence(message=request.text, task=request.task)
+    found = engine.definitions.rulebook.classify(evidence)
+    return ClassifyReply(
+        category=found.category,
+        error_type=found.error_type,
+        message=request.text,
+        user_message=found.user_message,
+        guidance=found.guidance,
+        should_retry=found.should_retry,
+        rule=found.rule,
+    )
+
+
+async def show_policy(engine: Engine, asker: Asker, request: ShowPolicy) -> PolicyReply:
+    definitions = engine.definitions
+    task = definitions.tasks.get(request.name)
+    tables = definitions.config.retry
+    if task is not None:
+        policy = task.policy
+    elif request.name in {"default", *tables}:
+        policy = resolve(request.name, tables)
+    else:
+        known = {*tables, *definitions.tasks, "default"}
+        raise NotFound(
+            f"there is no policy or task {request.name!r}", hint=nearest(request.name, known)
+        )
+    return PolicyReply(
+        name=request.name,
+        policy=msgspec.to_builtins(policy),
+        timeline=[
+            PolicyRow(
+                attempt=each.attempt, delay=each.delay, earliest=each.at_min, latest=each.at_max
+            )
+            for each in timeline(policy)
+        ],
+    )
+
+
+async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesReply:
+    """Classify recorded errors again, by the rules as the file has them now."""
+    path = engine.definitions.config.path
+    if path is None:
+        raise UsageProblem("the daemon was not started from a file", hint="there is none to test")
+    rulebook = Rulebook(load(path).config.errors)
+    since = engine.clock.now() - round(request.since * SECOND)
+    changes: list[RuleChange] = []
+    examined = 0
+
+    def ask(connection: Connection) -> list[Event]:
+        return events.errors_since(connection, since)
+
+    for event in await engine.store.read(ask):
+        error = msgspec.convert(event.data.get("error", {}), ErrorRecord)
+        examined += 1
+        found = rulebook.classify(_evidence(error))
+        if (found.category, found.error_type) != (error.category, error.error_type):
+            changes.append(
+                RuleChange(
+                    job=event.job or 0,
+                    message=error.message,
+                    was=f"{error.error_type} ({error.category})",
+                    now=f"{found.error_type} ({found.category})",
+                    rule=found.rule,
+                )
+            )
+    return RulesReply(examined=examined, changed=changes)
+
+
+def _evidence(error: ErrorRecord) -> Evidence:
+    """What a record still holds of the evidence; what it does not hold, its type stands for."""
+    kind: Any = error.error_type if error.error_type in ("stalled", "lost", "timeout") else None
+    return Evidence(message=error.message, stage=error.stage, traceback=error.traceback, kind=kind)

@@ -1,0 +1,163 @@
+"""The whole at a glance: counts, queues, nodes, what needs attention, what falls due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from redrive.clock import SECOND
+from redrive.protocol.queries import (
+    Attention,
+    DueRow,
+    ListNodes,
+    ListQueues,
+    NodePage,
+    NodeRow,
+    QueuePage,
+    QueueRow,
+    Status,
+    StatusReply,
+)
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.store import due, events, tallies
+
+SOON = 15 * 60 * SECOND  # how far ahead "what falls due" looks
+OLD = 60 * SECOND  # a ready job that waits longer in a full queue deserves a word
+
+
+async def status(engine: Engine, asker: Asker, request: Status) -> StatusReply:
+    now = engine.clock.now()
+
+    def ask(connection: Connection) -> tuple[int, tallies.Counts, dict[str, int], list[DueRow]]:
+        return (
+            events.head(connection),
+            tallies.read(connection),
+            due.oldest_ready(connection),
+            due.soon(connection, now, now + SOON),
+        )
+
+    seq, counts, oldest, soon = await engine.store.read(ask)
+    queues = queue_rows(engine, counts, oldest)
+    nodes = await engine.nodes()
+    return StatusReply(
+        seq=seq,
+        at=now,
+        epoch=engine.epoch,
+        environment=engine.definitions.config.console.environment,
+        node=engine.node,
+        state=engine.state,
+        trouble=engine.store.writer.trouble,
+        states=tallies.by_state(counts),
+        queues=queues,
+        nodes=nodes,
+        paused=engine.pauses.all(),
+        attention=attention(engine, queues, nodes, counts, now),
+        due=soon,
+        uptime=engine.clock.monotonic() - engine.started_at,
+    )
+
+
+async def list_queues(engine: Engine, asker: Asker, request: ListQueues) -> QueuePage:
+    def ask(connection: Connection) -> tuple[int, tallies.Counts, dict[str, int]]:
+        return events.head(connection), tallies.read(connection), due.oldest_ready(connection)
+
+    seq, counts, oldest = await engine.store.read(ask)
+    return QueuePage(queues=queue_rows(engine, counts, oldest), as_of=seq)
+
+
+async def list_nodes(engine: Engine, asker: Asker, request: ListNodes) -> NodePage:
+    return NodePage(nodes=await engine.nodes(), as_of=await engine.store.read(events.head))
+
+
+def queue_rows(engine: Engine, counts: tallies.Counts, oldest: dict[str, int]) -> list[QueueRow]:
+    """Every queue of the config, and those that only have jobs; the most urgent first."""
+    states = tallies.by_queue(counts)
+    busy = engine.dispatcher.busy()
+    rows: list[QueueRow] = []
+    for name in engine.definitions.queues.keys() | states.keys():
+        queue = engine.definitions.queues.get(name)
+        pause = engine.pauses.get("queue", name)
+        rows.append(
+            QueueRow(
+                name=name,
+                priority=queue.priority if queue else 0,
+                reserved=queue.reserved if queue else 0,
+                concurrency=queue.concurrency if queue else None,
+                rate=queue.rate if queue else None,
+                paused=pause is not None,
+                paused_by=pause.by if pause else None,
+                paused_at=pause.at if pause else None,
+                paused_why=pause.why if pause else None,
+                states=states.get(name, {}),
+                running=busy.get(name, 0),
+                oldest_ready_at=oldest.get(name),
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.priority, row.name))
+
+
+def attention(
+    engine: Engine,
+    queues: Sequence[QueueRow],
+    nodes: Sequence[NodeRow],
+    counts: tallies.Counts,
+    now: int,
+) -> list[Attention]:
+    """What an operator should know of, the worst first."""
+    found: list[Attention] = []
+    trouble = engine.store.writer.trouble
+    if trouble is not None:
+        found.append(_error("store", f"the store is in trouble: {trouble}", "", "overview"))
+    for node in nodes:
+        if node.state in ("late", "lost"):
+            ago = (now - node.beat_at) / SECOND
+            text = f"node {node.name} {node.state}: last beat {ago:.0f} s ago"
+            found.append(_error("node", text, node.name, "nodes"))
+    for name, pool in engine.python.pools.items():
+        if pool.trouble:
+            found.append(_error("pool", f"pool {name}: {pool.trouble}", name, "nodes"))
+    for row in queues:
+        dead = row.states.get("dead", 0)
+        if dead:
+            where = f"state:dead queue:{row.name}"
+            found.append(_error("dead", f"{dead} dead in {row.name}", where, "dead"))
+    for breaker in engine.breakers.all():
+        text = f"breaker of {breaker.task} is {breaker.state}: {breaker.why}"
+        found.append(_warning("breaker", text, f"task:{breaker.task}", "jobs"))
+    for pause in engine.pauses.all():
+        text = f"{pause.kind} {pause.name} paused by {pause.by}"
+        found.append(_warning("paused", text + (f": {pause.why}" if pause.why else ""), pause.name))
+    for row in queues:
+        if row.paused or row.oldest_ready_at is None or now - row.oldest_ready_at < OLD:
+            continue
+        waits = (now - row.oldest_ready_at) / SECOND
+        text = f"{row.name}: the oldest ready job has waited {waits:.0f} s"
+        found.append(_warning("waiting", text, f"queue:{row.name} state:queued,retry", "jobs"))
+    found.extend(_orphans(engine, counts))
+    return found
+
+
+def _orphans(engine: Engine, counts: tallies.Counts) -> list[Attention]:
+    """Jobs that wait for a task the config does not have any more."""
+    waiting: dict[str, int] = {}
+    for tasks in counts.values():
+        for task, states in tasks.items():
+            if not engine.definitions.knows(task):
+                waiting[task] = waiting.get(task, 0) + sum(
+                    n for state, n in states.items() if state in ("queued", "retry")
+                )
+    return [
+        _warning("unknown task", f"{n} jobs wait for task {task}, which is not defined", task)
+        for task, n in waiting.items()
+        if n
+    ]
+
+
+def _error(kind: str, text: str, where: str = "", screen: str = "jobs") -> Attention:
+    return Attention(kind=kind, text=text, where=where, screen=screen, severity="error")
+
+
+def _warning(kind: str, text: str, where: str = "", screen: str = "jobs") -> Attention:
+    return Attention(kind=kind, text=text, where=where, screen=screen)

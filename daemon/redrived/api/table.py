@@ -1,0 +1,42 @@
+"""Every request there is, and the function that answers it; nothing else can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from redrive.protocol import commands, queries
+from redrive.protocol.queries import Request
+from redrived.api import acting, enqueue, events, jobs, pausing, rules, status, why
+from redrived.api.server import Handler
+from redrived.engine.engine import Engine
+
+QUERIES: Mapping[type[Request], Any] = {
+    queries.Status: status.status,
+    queries.ListQueues: status.list_queues,
+    queries.ListNodes: status.list_nodes,
+    queries.ListJobs: jobs.list_jobs,
+    queries.ListGroups: jobs.list_groups,
+    queries.ShowJob: jobs.show_job,
+    queries.Why: why.why,
+    queries.ListEvents: events.list_events,
+    queries.ReadLog: events.read_log,
+    queries.Classify: rules.classify,
+    queries.ShowPolicy: rules.show_policy,
+    queries.TestRules: rules.test_rules,
+    queries.Preview: acting.preview,
+}
+
+COMMANDS: Mapping[type[Request], Any] = {
+    commands.Enqueue: enqueue.enqueue_jobs,
+    commands.Act: acting.act,
+    commands.PauseIt: pausing.pause,
+    commands.ResumeIt: pausing.resume,
+    commands.Drain: pausing.drain,
+}
+
+
+def table(engine: Engine) -> dict[type[Request], Handler]:
+    """The functions, each with the engine it works on."""
+    return {kind: partial(function, engine) for kind, function in {**QUERIES, **COMMANDS}.items()}

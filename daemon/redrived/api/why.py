@@ -1,0 +1,84 @@
+"""Gathers what holds for a job, so that `engine.why` can say it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from redrive.errors import NotFound
+from redrive.history import history
+from redrive.models import Attempt, Job
+from redrive.protocol.queries import Why, WhyReply
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.engine.intake import check_ids
+from redrived.engine.why import Circumstances, explain
+from redrived.store import circumstances, events, jobs
+from redrived.store.circumstances import Lane
+
+
+async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
+    [id] = check_ids([request.id])
+    now = engine.clock.now()
+
+    def ask(connection: Connection) -> tuple[Job | None, Attempt | None, Lane | None]:
+        job = jobs.get(connection, id)
+        if job is None:
+            return None, None, None
+        past = history(events.of_job(connection, id))
+        definition = engine.definitions.tasks.get(job.task)
+        queue_rate = engine.definitions.queue_rules.get(job.queue)
+        since_queue = now - queue_rate.rate[1] if queue_rate and queue_rate.rate else None
+        since_task = now - definition.rate[1] if definition and definition.rate else None
+        lane = circumstances.lane(connection, id, since_queue, since_task)
+        return job, past[-1] if past else None, lane
+
+    job, last, lane = await engine.store.read(ask)
+    if job is None or lane is None:
+        raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists those there are")
+    return explain(job, _circumstances(engine, job, last, lane, now))
+
+
+def _circumstances(
+    engine: Engine, job: Job, last: Attempt | None, lane: Lane, now: int
+) -> Circumstances:
+    definitions = engine.definitions
+    definition = definitions.tasks.get(job.task)
+    queue = definitions.queue_rules.get(job.queue)
+    task = definition.task if definition else None
+    pool = engine.python.pools.get(definition.pool) if definition and definition.pool else None
+    busy = engine.dispatcher.busy()
+    queue_rate = queue.rate if queue else None
+    task_rate = definition.rate if definition else None
+    return Circumstances(
+        now=now,
+        waits=lane.waits,
+        is_known=definitions.knows(job.task),
+        queue_pause=engine.pauses.get("queue", job.queue),
+        task_pause=engine.pauses.get("task", job.task),
+        breaker=engine.breakers.get(job.task),
+        trouble=engine.store.writer.trouble,
+        is_draining=not engine.dispatcher.is_open,
+        pool=pool.name if pool else None,
+        pool_trouble=pool.trouble if pool else None,
+        workers=sum(not worker.is_starting for worker in pool.workers) if pool else 0,
+        busy=busy.total(),
+        slots=definitions.config.daemon.concurrency,
+        reserved=sum(
+            max(0, rules.reserved - busy.get(name, 0))
+            for name, rules in definitions.queue_rules.items()
+            if name != job.queue
+        ),
+        queue_running=lane.queue_running,
+        queue_limit=queue.concurrency if queue else None,
+        queue_rate=definitions.queues[job.queue].rate if job.queue in definitions.queues else None,
+        task_running=lane.task_running,
+        task_limit=task.concurrency if task else None,
+        task_rate=task.rate if task else None,
+        rate_allows=(queue_rate is None or lane.queue_starts < queue_rate[0])
+        and (task_rate is None or lane.task_starts < task_rate[0]),
+        limit_key=lane.limit_key,
+        key_limit=task.concurrency if task else None,
+        key_running=lane.key_running,
+        ahead=lane.ahead,
+        last=last,
+    )

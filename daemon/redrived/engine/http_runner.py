@@ -1,0 +1,97 @@
+"""HTTP tasks: rendered, called, settled. A call runs in the daemon's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from redrive.clock import SECOND, Clock
+from redrive.config.sections import HttpCall
+from redrive.errors import RedriveError
+from redrive.rules import Evidence
+from redrive.templates import render
+from redrived.engine.attempt import Attempt, Attempts
+from redrived.engine.definitions import TaskDefinition
+from redrived.engine.job_facts import facts_of
+from redrived.engine.settler import Settler
+from redrived.processes.http_answer import Answered, Failed
+from redrived.processes.http_call import call
+from redrived.store.picking import InHand
+
+
+class HttpRunner:
+    """Used by the main loop only."""
+
+    def __init__(self, clock: Clock, attempts: Attempts, settler: Settler) -> None:
+        self._clock = clock
+        self._attempts = attempts
+        self._settler = settler
+
+    def start(self, job: InHand, definition: TaskDefinition, at: int) -> None:
+        """Start a leased job; whatever comes of it is settled."""
+        try:
+            rendered = _rendered(job, definition)
+        except RedriveError as error:
+            self._settler.unfit(job, definition, str(error))
+            return
+        executor = HttpExecutor()
+        attempt = Attempt(job, definition, executor, at, self._clock.monotonic())
+        self._attempts.add(attempt)
+        executor.task = asyncio.create_task(self._run(attempt, rendered))
+
+    async def _run(self, attempt: Attempt, rendered: HttpCall) -> None:
+        try:
+            answer = await call(rendered, deadline=None, now=self._clock.now() / SECOND)
+        except asyncio.CancelledError:
+            answer = Failed(message="the call was ended")
+        self._attempts.pop(attempt.job.id, attempt.job.lease)
+        if isinstance(answer, Answered):
+            self._settler.answered(attempt, msgspec.to_builtins(answer), None)
+        else:
+            self._settler.answered(attempt, None, _evidence(attempt.job, answer))
+
+
+class HttpExecutor:
+    """A call is ended by letting go of it; there is no process."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+
+    def pids(self) -> list[int]:
+        return []
+
+    def end(self, attempt: Attempt, grace: float) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
+def _rendered(job: InHand, definition: TaskDefinition) -> HttpCall:
+    http = definition.task.http
+    assert http is not None
+    facts = facts_of(job)
+    return replace(
+        http,
+        url=_text(render(http.url, facts)),
+        headers={name: _text(value) for name, value in render(http.headers, facts).items()},
+        params={name: _text(value) for name, value in render(http.params, facts).items()},
+        json=render(http.json, facts),
+        body=None if http.body is None else _text(render(http.body, facts)),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _evidence(job: InHand, failed: Failed) -> Evidence:
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=failed.message,
+        exception=failed.exception,
+        status=failed.status,
+        retry_after=failed.retry_after,
+    )

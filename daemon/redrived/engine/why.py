@@ -1,0 +1,188 @@
+"""Why a job is where it is, in words: what it waits for, or which rule decided and what it saw.
+
+Pure: the API gathers what holds, this says it. The first reason that keeps the job from
+running is the answer; those behind it would only come into play once it is gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.clock import SECOND, iso
+from redrive.lifecycle import JobState
+from redrive.models import Attempt, Decision, Job
+from redrive.protocol.queries import Pause, WhyReply
+from redrived.engine.because import spell
+from redrived.store.breakers import Breaker
+
+
+class Circumstances(Struct, frozen=True, kw_only=True):
+    """What holds for a job at a moment."""
+
+    now: int
+    waits: str | None  # ready | due | key | held
+    is_known: bool = True  # its task is in the config
+    queue_pause: Pause | None = None
+    task_pause: Pause | None = None
+    breaker: Breaker | None = None
+    trouble: str | None = None  # the store's
+    is_draining: bool = False
+    pool: str | None = None
+    pool_trouble: str | None = None
+    workers: int = 0  # of its pool that could take work
+    busy: int = 0
+    slots: int = 0
+    reserved: int = 0  # slots that others keep
+    queue_running: int = 0
+    queue_limit: int | None = None
+    queue_rate: str | None = None
+    task_running: int = 0
+    task_limit: int | None = None
+    task_rate: str | None = None
+    rate_allows: bool = True
+    limit_key: str | None = None
+    key_limit: int | None = None
+    key_running: int = 0
+    ahead: int = 0  # ready jobs that go first
+    last: Attempt | None = None
+
+
+def explain(job: Job, at: Circumstances) -> WhyReply:
+    match job.state:
+        case JobState.LEASED:
+            return _running(job, at)
+        case JobState.DONE:
+            return _reply(job, "done", _done(job))
+        case JobState.CANCELLED:
+            return _reply(
+                job, "cancelled", "it was cancelled", hint=f"`redrive events {job.id}` says by whom"
+            )
+        case JobState.DEAD:
+            return _dead(job, at)
+        case _:
+            return _waiting(job, at)
+
+
+def _running(job: Job, at: Circumstances) -> WhyReply:
+    if job.started_at is None:
+        text = f"it lies in a worker's hand on node {job.node} and begins in a moment"
+        return _reply(job, "in_hand", text)
+    ran = spell((at.now - job.started_at) / SECOND)
+    text = f"it has been running for {ran} on node {job.node}, attempt {job.attempts}"
+    return _reply(job, "running", text, {"attempt": job.attempts, "node": job.node})
+
+
+def _done(job: Job) -> str:
+    return f"it succeeded with attempt {job.attempts} of {job.max_attempts}"
+
+
+def _dead(job: Job, at: Circumstances) -> WhyReply:
+    decision = at.last.decision if at.last else None
+    code = f"dead_{job.reason}" if job.reason else "dead"
+    text = decision.because if decision and decision.because else _DEAD.get(job.reason or "", "")
+    saw = dict(decision.saw) if decision else {}
+    guidance = job.error.guidance if job.error else ""
+    force = " --force" if job.reason == "permanent" else ""
+    hint = f"{guidance} " if guidance else ""
+    hint += f"`redrive requeue {job.id}{force}` gives it another life"
+    return _reply(job, code, text or "it failed for good", saw, decision, hint)
+
+
+_DEAD = {
+    "poison": "it killed its worker too often",
+    "exhausted": "no attempts are left",
+    "expired": "its time for retries has passed",
+}
+
+
+def _waiting(job: Job, at: Circumstances) -> WhyReply:
+    decision = at.last.decision if at.last and job.state is JobState.RETRY else None
+    code, text, saw, hint = _obstacle(job, at)
+    if decision is not None and decision.because:
+        text = f"{text}; before that: {decision.because}"
+    return _reply(job, code, text, saw, decision, hint)
+
+
+def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+    """What keeps a waiting job from running: code, words, values, what to do."""
+    if at.waits == "held":
+        return "held", "it is held", {}, f"`redrive release {job.id}` lets it go"
+    if at.waits == "due" and job.available_at is not None:
+        return _not_due(job, job.available_at, at)
+    if not at.is_known:
+        text = f"its task {job.task} is not in the config"
+        return "no_task", text, {"task": job.task}, "define it and `redrive reload`"
+    for kind, pause in (("queue", at.queue_pause), ("task", at.task_pause)):
+        if pause is not None:
+            why = f": {pause.why}" if pause.why else ""
+            text = f"{kind} {pause.name} is paused by {pause.by} since {iso(pause.at)}{why}"
+            return f"{kind}_paused", text, {}, f"`redrive resume {kind}:{pause.name}`"
+    if at.breaker is not None:
+        text = f"the breaker of {job.task} is {at.breaker.state}: {at.breaker.why}"
+        probe = f"the next probe is due at {iso(at.breaker.probe_at)}"
+        return "breaker_open", text, {"probe_at": iso(at.breaker.probe_at)}, probe
+    if at.is_draining:
+        return "draining", "the node drains and starts nothing more", {}, "start it again"
+    if at.trouble is not None:
+        return "store", f"the store is in trouble: {at.trouble}", {}, "`redrive doctor`"
+    if at.pool is not None and at.workers == 0:
+        trouble = f": {at.pool_trouble}" if at.pool_trouble else ""
+        text = f"pool {at.pool} has no worker that works{trouble}"
+        return "no_pool", text, {"pool": at.pool}, f"look at [pools.{at.pool}] and `redrive doctor`"
+    return _limit(job, at)
+
+
+def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+    wait = (due - at.now) / SECOND
+    saw = {"available_at": iso(due), "in_seconds": round(wait, 3)}
+    hint = f"`redrive run-now {job.id}` drops the wait"
+    if job.state is JobState.RETRY:
+        text = f"it waits for its retry, attempt {job.attempts + 1}, in {spell(wait)}"
+        return "backoff", text, saw, hint
+    return "scheduled", f"it is scheduled for {iso(due)}, in {spell(wait)}", saw, hint
+
+
+def _limit(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+    key_limit = at.key_limit or 1
+    if at.waits == "key" or (at.limit_key is not None and at.key_running >= key_limit):
+        text = f"its key {at.limit_key} has {at.key_running} of {key_limit} running"
+        return "key_limit", text, {"key": at.limit_key, "running": at.key_running}, ""
+    if at.task_limit is not None and at.limit_key is None and at.task_running >= at.task_limit:
+        text = f"task {job.task} has {at.task_running} of {at.task_limit} running"
+        return "task_limit", text, {"running": at.task_running, "limit": at.task_limit}, ""
+    if at.queue_limit is not None and at.queue_running >= at.queue_limit:
+        text = f"queue {job.queue} has {at.queue_running} of {at.queue_limit} running"
+        return "queue_limit", text, {"running": at.queue_running, "limit": at.queue_limit}, ""
+    if not at.rate_allows:
+        lane, rate = ("task", at.task_rate) if at.task_rate else ("queue", at.queue_rate)
+        name = job.task if lane == "task" else job.queue
+        text = f"{lane} {name} has used up its rate of {rate}"
+        return "rate", text, {"rate": rate}, "it goes on as the window moves"
+    if at.busy + at.reserved >= at.slots:
+        kept = f", {at.reserved} kept for other queues" if at.reserved else ""
+        text = f"all slots are taken: {at.busy} of {at.slots} busy{kept}"
+        return "slots", text, {"busy": at.busy, "slots": at.slots, "reserved": at.reserved}, ""
+    if at.ahead:
+        return "order", f"{at.ahead} ready jobs go before it", {"ahead": at.ahead}, ""
+    return "ready", "it is ready and is leased in a moment", {}, ""
+
+
+def _reply(
+    job: Job,
+    code: str,
+    text: str,
+    saw: dict[str, Any] | None = None,
+    decision: Decision | None = None,
+    hint: str = "",
+) -> WhyReply:
+    return WhyReply(
+        id=str(job.id),
+        state=job.state,
+        code=code,
+        text=text,
+        saw=saw or {},
+        decision=decision,
+        hint=hint,
+    )

@@ -1,0 +1,49 @@
+"""What waits: the oldest that is ready, and what falls due soon."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text
+
+from redrive.clock import SECOND
+from redrive.protocol.queries import DueRow
+
+MINUTE = 60 * SECOND
+MOST = 20_000  # rows looked at; beyond them the forecast says "at least"
+
+
+def oldest_ready(connection: Connection) -> dict[str, int]:
+    """By queue: since when the job that is due longest has been ready; one hop per lane."""
+    found: dict[str, int] = {}
+    lane = ("", "")
+    while row := connection.execute(_NEXT_LANE, {"queue": lane[0], "task": lane[1]}).first():
+        lane = (row[0], row[1])
+        head = connection.execute(_HEAD, {"queue": lane[0], "task": lane[1]}).scalar_one()
+        found[lane[0]] = min(found.get(lane[0], head), head)
+    return found
+
+
+_NEXT_LANE = text(
+    "SELECT queue, task FROM jobs WHERE waits = 'ready' AND (queue, task) > (:queue, :task)"
+    " ORDER BY queue, task LIMIT 1"
+)
+_HEAD = text(
+    "SELECT available_at FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
+    " ORDER BY rank, priority DESC, available_at, id LIMIT 1"
+)
+
+
+def soon(connection: Connection, now: int, until: int) -> list[DueRow]:
+    """Retries and scheduled jobs that fall due by then, by minute and queue."""
+    rows = connection.execute(
+        text(
+            "SELECT (available_at / :minute) * :minute AS at, state, queue, count(*) FROM"
+            " (SELECT available_at, state, queue FROM jobs WHERE waits = 'due'"
+            "  AND available_at <= :until ORDER BY available_at, id LIMIT :most) AS sleeping"
+            " GROUP BY at, state, queue ORDER BY at, state, queue"
+        ),
+        {"minute": MINUTE, "until": until, "most": MOST},
+    )
+    return [
+        DueRow(at=max(at, now), kind="retry" if state == "retry" else "scheduled", n=n, name=queue)
+        for at, state, queue, n in rows
+    ]
