@@ -30,6 +30,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     run_id: int | None = None
     step: str | None = None
     batch: str | None = None
+    pinned: str | None = None  # PIPELINE@VERSION
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -66,6 +67,7 @@ _COLUMNS = (
     "run_id bigint",
     "step",
     "batch",
+    "pinned",
 )
 
 
@@ -121,6 +123,7 @@ def _place(
                 job.run_id,
                 job.step,
                 job.batch,
+                job.pinned,
             )
         )
         events.append((now, "step_started", new, job.run_id, None, "queued", 0, said))

@@ -137,8 +137,8 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
 def _heads(unit: Unit, queue: str, task: str, limit: int) -> list[InHand]:
     rows = unit.execute(
         "SELECT id, rank, priority, available_at, limit_key, lease + 1, attempts + 1,"
-        " max_attempts, executions + 1, args, run_id, step, batch, state, lost, unknowns, life,"
-        " life_started_at, interruptions, queue, task"
+        " max_attempts, executions + 1, args, run_id, step, batch, pinned, state, lost, unknowns,"
+        " life, life_started_at, interruptions, queue, task"
         " FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
         " ORDER BY rank, priority DESC, available_at, id LIMIT :n" + unit.database.skip_locked,
         queue=queue,

@@ -30,6 +30,7 @@ class InHand(NamedTuple):
     run_id: int | None
     step: str | None
     batch: str | None
+    pinned: str | None
     leased_from: str
     lost: int
     unknowns: int

@@ -21,7 +21,7 @@ def left_behind(connection: Connection, node: str) -> list[LeftBehind]:
     rows = connection.execute(
         text(
             "SELECT id, rank, priority, available_at, limit_key, lease, attempts, max_attempts,"
-            " executions, args, run_id, step, batch, leased_from, lost, unknowns, life,"
+            " executions, args, run_id, step, batch, pinned, leased_from, lost, unknowns, life,"
             " life_started_at, interruptions, queue, task, started_at, ending, ending_by"
             " FROM jobs WHERE state = 'leased' AND node = :node ORDER BY id"
         ),

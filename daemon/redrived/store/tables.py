@@ -27,7 +27,7 @@ metadata = MetaData(
 Id = BigInteger().with_variant(Integer(), "sqlite")
 
 # What a waiting job waits for; NULL once it waits no more.
-READY, DUE, KEY, HELD = "ready", "due", "key", "held"
+READY, DUE, KEY, HELD, BATCH = "ready", "due", "key", "held", "batch"
 
 jobs = Table(
     "jobs",
@@ -40,7 +40,7 @@ jobs = Table(
     Column("priority", Integer, nullable=False),
     Column("rank", Integer, nullable=False),  # the place of its operation in the queue's order
     Column("state", Text, nullable=False),
-    Column("waits", Text),  # ready | due | key | held
+    Column("waits", Text),  # ready | due | key | held | batch
     Column("reason", Text),
     Column("attempts", Integer, nullable=False),
     Column("max_attempts", Integer, nullable=False),
@@ -68,6 +68,7 @@ jobs = Table(
     Column("run_id", BigInteger),
     Column("step", Text),
     Column("batch", Text),
+    Column("pinned", Text),  # PIPELINE@VERSION, where the policy of a step is written
     Column("unique_key", Text),
     Column("limit_key", Text),  # the rendered concurrency_key
     Column("error_type", Text),
@@ -106,6 +107,13 @@ Index(
     jobs.c.id,
     sqlite_where=text("waits = 'key'"),
     postgresql_where=text("waits = 'key'"),
+)
+Index(
+    "jobs_behind_batch",
+    jobs.c.batch,
+    jobs.c.step,
+    sqlite_where=text("waits = 'batch'"),
+    postgresql_where=text("waits = 'batch'"),
 )
 Index(
     "jobs_leased",
@@ -252,10 +260,13 @@ runs = Table(
     Column("version", Integer, nullable=False),
     Column("batch", Text),
     Column("key", Text),
+    Column("mode", Text),
     Column("state", Text, nullable=False),
     Column("args", Text, nullable=False),
     Column("metrics", Text),
     Column("last_completed", Text),
+    Column("manual_retries", Integer, nullable=False),
+    Column("manual_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("finished_at", BigInteger),
 )
@@ -280,12 +291,25 @@ steps = Table(  # one row per step of a run
     Column("run_id", BigInteger, nullable=False),
     Column("name", Text, nullable=False),
     Column("place", Integer, nullable=False),
-    Column("state", Text, nullable=False),  # waiting | gated | a job's state | skipped
+    Column("state", Text, nullable=False),  # see redrive.pipelines.states
     Column("job", BigInteger),
+    Column("clearing", BigInteger),  # the job that clears its data before it is run again
     Column("scheduled_for", BigInteger),
     Column("result", Text),
     Column("why", Text),
+    Column("batch", Text),  # this and the next: which row of `gates` it is counted in, if any
+    Column("round", Integer),
+    Column("passed", Integer, nullable=False),  # 1: its first attempt is over
     PrimaryKeyConstraint("run_id", "name"),
+)
+Index(
+    "steps_gated",
+    steps.c.batch,
+    steps.c.name,
+    steps.c.round,
+    steps.c.run_id,
+    sqlite_where=text("state = 'gated'"),
+    postgresql_where=text("state = 'gated'"),
 )
 
 batches = Table(
@@ -302,7 +326,17 @@ batches = Table(
     Column("cancelled", BigInteger, nullable=False),
 )
 
-gates = Table(  # one row per batch, gated step and round
+phases = Table(  # how many steps of a batch stand in each state, kept up by every commit
+    "phases",
+    metadata,
+    Column("batch", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("n", BigInteger, nullable=False),
+    PrimaryKeyConstraint("batch", "step", "state"),
+)
+
+gates = Table(  # one row per batch, step that its batch waits for or at, and round
     "gates",
     metadata,
     Column("batch", Text, nullable=False),
@@ -310,6 +344,7 @@ gates = Table(  # one row per batch, gated step and round
     Column("round", Integer, nullable=False),
     Column("unsettled", BigInteger, nullable=False),  # runs that have not settled the steps before
     Column("waiting", BigInteger, nullable=False),  # runs that wait behind it
+    Column("first_pass", BigInteger, nullable=False),  # runs whose first attempt is not over
     Column("opens_at", BigInteger),  # the timer, once everything has settled
     Column("opened_at", BigInteger),
     PrimaryKeyConstraint("batch", "step", "round"),
@@ -317,8 +352,8 @@ gates = Table(  # one row per batch, gated step and round
 Index(
     "gates_timer",
     gates.c.opens_at,
-    sqlite_where=text("opens_at IS NOT NULL AND opened_at IS NULL"),
-    postgresql_where=text("opens_at IS NOT NULL AND opened_at IS NULL"),
+    sqlite_where=text("opens_at IS NOT NULL AND waiting > 0"),
+    postgresql_where=text("opens_at IS NOT NULL AND waiting > 0"),
 )
 
 catalog = Table(  # every version of every definition, for ever
@@ -338,8 +373,7 @@ schedules = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("digest", Text, nullable=False),  # of its timing: a changed schedule starts anew
-    Column("last_slot", BigInteger),
-    Column("next_slot", BigInteger),
+    Column("last_slot", BigInteger, nullable=False),  # dealt with; at first, when it was first seen
 )
 
 slots = Table(  # each slot fires once, whoever thinks it is due
@@ -350,7 +384,7 @@ slots = Table(  # each slot fires once, whoever thinks it is due
     Column("at", BigInteger, nullable=False),
     Column("job", BigInteger),
     Column("run", BigInteger),
-    Column("outcome", Text, nullable=False),  # fired | skipped | missed
+    Column("outcome", Text, nullable=False),  # fired | queued | skipped | missed
     PrimaryKeyConstraint("schedule", "slot"),
 )
 

@@ -102,6 +102,7 @@ def upgrade() -> None:
         sa.Column("round", sa.Integer(), nullable=False),
         sa.Column("unsettled", sa.BigInteger(), nullable=False),
         sa.Column("waiting", sa.BigInteger(), nullable=False),
+        sa.Column("first_pass", sa.BigInteger(), nullable=False),
         sa.Column("opens_at", sa.BigInteger(), nullable=True),
         sa.Column("opened_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("batch", "step", "round", name=op.f("gates_pk")),
@@ -111,8 +112,8 @@ def upgrade() -> None:
         "gates",
         ["opens_at"],
         unique=False,
-        sqlite_where=sa.text("opens_at IS NOT NULL AND opened_at IS NULL"),
-        postgresql_where=sa.text("opens_at IS NOT NULL AND opened_at IS NULL"),
+        sqlite_where=sa.text("opens_at IS NOT NULL AND waiting > 0"),
+        postgresql_where=sa.text("opens_at IS NOT NULL AND waiting > 0"),
     )
     op.create_table(
         "jobs",
@@ -157,6 +158,7 @@ def upgrade() -> None:
         sa.Column("run_id", sa.BigInteger(), nullable=True),
         sa.Column("step", sa.Text(), nullable=True),
         sa.Column("batch", sa.Text(), nullable=True),
+        sa.Column("pinned", sa.Text(), nullable=True),
         sa.Column("unique_key", sa.Text(), nullable=True),
         sa.Column("limit_key", sa.Text(), nullable=True),
         sa.Column("error_type", sa.Text(), nullable=True),
@@ -167,6 +169,14 @@ def upgrade() -> None:
         sa.Column("metrics", sa.Text(), nullable=True),
         sa.Column("progress", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("jobs_pk")),
+    )
+    op.create_index(
+        "jobs_behind_batch",
+        "jobs",
+        ["batch", "step"],
+        unique=False,
+        sqlite_where=sa.text("waits = 'batch'"),
+        postgresql_where=sa.text("waits = 'batch'"),
     )
     op.create_index(
         "jobs_behind_key",
@@ -270,6 +280,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("kind", "name", name=op.f("pauses_pk")),
     )
     op.create_table(
+        "phases",
+        sa.Column("batch", sa.Text(), nullable=False),
+        sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("n", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("batch", "step", "state", name=op.f("phases_pk")),
+    )
+    op.create_table(
         "receipts",
         sa.Column("request", sa.Text(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
@@ -319,10 +337,13 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("batch", sa.Text(), nullable=True),
         sa.Column("key", sa.Text(), nullable=True),
+        sa.Column("mode", sa.Text(), nullable=True),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("args", sa.Text(), nullable=False),
         sa.Column("metrics", sa.Text(), nullable=True),
         sa.Column("last_completed", sa.Text(), nullable=True),
+        sa.Column("manual_retries", sa.Integer(), nullable=False),
+        sa.Column("manual_at", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("runs_pk")),
@@ -348,8 +369,7 @@ def upgrade() -> None:
         "schedules",
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("digest", sa.Text(), nullable=False),
-        sa.Column("last_slot", sa.BigInteger(), nullable=True),
-        sa.Column("next_slot", sa.BigInteger(), nullable=True),
+        sa.Column("last_slot", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("schedules_pk")),
     )
     op.create_table(
@@ -376,10 +396,22 @@ def upgrade() -> None:
         sa.Column("place", sa.Integer(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("job", sa.BigInteger(), nullable=True),
+        sa.Column("clearing", sa.BigInteger(), nullable=True),
         sa.Column("scheduled_for", sa.BigInteger(), nullable=True),
         sa.Column("result", sa.Text(), nullable=True),
         sa.Column("why", sa.Text(), nullable=True),
+        sa.Column("batch", sa.Text(), nullable=True),
+        sa.Column("round", sa.Integer(), nullable=True),
+        sa.Column("passed", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("run_id", "name", name=op.f("steps_pk")),
+    )
+    op.create_index(
+        "steps_gated",
+        "steps",
+        ["batch", "name", "round", "run_id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'gated'"),
+        postgresql_where=sa.text("state = 'gated'"),
     )
     op.create_table(
         "tallies",
