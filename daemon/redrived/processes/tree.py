@@ -122,8 +122,8 @@ class Trees:
             or facts.group in alive
             or self._owner_mark in proc.environment(pid)
         }
-        ours = _family({os.getpid()}, table, spared=set()).keys()
-        return _living(_family(roots, table, spared=self._untouchable | ours))
+        held = _family(self._held, table, spared=set()).keys()
+        return _living(_family(roots, table, spared=self._untouchable | held))
 
     def _orphans(self) -> list[proc.Stat]:
         """Living children that came to us when their parent exited; dead ones are reaped."""

@@ -1,0 +1,88 @@
+"""Real processes for tests: what runs commands, and ways to look for who is still there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+from redrived.processes import proc
+from redrived.processes.command import Command, CommandRun, Exit
+from redrived.processes.commands import Commands
+from redrived.processes.notify_socket import Notice
+from redrived.processes.output import Outputs
+from redrived.processes.parent import become_parent
+from redrived.processes.tree import Trees
+
+PATIENCE = 20.0  # seconds until a test gives up on a fact
+
+
+class Workshop:
+    """Everything a daemon needs to run commands, in a folder of its own."""
+
+    def __init__(self, folder: Path, owner: str = "", patience: float = 5.0) -> None:
+        become_parent()
+        self.folder = folder
+        self.owner = owner or f"test-{uuid4()}"
+        self.trees = Trees(self.owner, patience)
+        self.outputs = Outputs(folder / "state")
+        self.commands = Commands(self.trees, self.outputs, folder / "run")
+        self._jobs = 0
+
+    def start(
+        self,
+        line: list[str] | str,
+        on_notice: Callable[[Notice], None] | None = None,
+        **options: object,
+    ) -> CommandRun | Exit:
+        self._jobs += 1
+        fixed = {"job": self._jobs, "lease": self._jobs, "execution": 1, "attempt": 1, "line": line}
+        command = Command(**{"cwd": str(self.folder), **fixed, **options})  # type: ignore[arg-type]
+        return self.commands.start(command, on_notice)
+
+    def running(self, line: list[str] | str, **options: object) -> CommandRun:
+        run = self.start(line, **options)  # type: ignore[arg-type]
+        assert isinstance(run, CommandRun), run
+        return run
+
+    async def exit_of(self, line: list[str] | str, **options: object) -> Exit:
+        run = self.start(line, **options)  # type: ignore[arg-type]
+        if isinstance(run, Exit):
+            return run
+        async with asyncio.timeout(PATIENCE):
+            return await run.exited
+
+    def printed(self, run: CommandRun) -> str:
+        page = self.outputs.read(run.command.job, run.command.execution)
+        return b"".join(chunk.data for chunk in page.chunks).decode()
+
+    async def close(self) -> None:
+        """Nothing outlives a test."""
+        for pid in everybody_with(f"REDRIVE_STORE={self.owner}"):
+            os.kill(pid, 9)
+        while everybody_with(f"REDRIVE_STORE={self.owner}"):
+            self.trees.sweep()
+            await asyncio.sleep(0.01)
+
+
+def everybody_with(entry: str) -> list[int]:
+    """The living that have it in their environment."""
+    return [
+        pid
+        for pid, facts in proc.everybody().items()
+        if not facts.is_dead and entry.encode() in proc.environment(pid)
+    ]
+
+
+def is_alive(pid: int) -> bool:
+    facts = proc.stat(pid)
+    return facts is not None and not facts.is_dead
+
+
+async def eventually(fact: Callable[[], object]) -> None:
+    """For what another process does in its own time, and nobody announces."""
+    async with asyncio.timeout(PATIENCE):
+        while not fact():  # noqa: ASYNC110 - there is no event between processes
+            await asyncio.sleep(0.005)
