@@ -1,11 +1,11 @@
-"""How messages travel: frames, sizes, the hello."""
+"""How messages travel: one frame each, and how large it may be."""
 
 from __future__ import annotations
 
 from msgspec import Raw, Struct
 
-MAX_MESSAGE = 4 * 1024 * 1024  # bytes of a request or a reply, over all its frames
-MAX_FRAMES = 4
+MAX_MESSAGE = 4 * 1024 * 1024  # bytes of a request or a reply
+MAX_QUERY = 256 * 1024  # bytes of a request that only reads
 
 
 class Call(Struct, frozen=True, kw_only=True, array_like=True):

@@ -1,0 +1,123 @@
+"""How many connections a socket has, and from whom.
+
+libzmq accepts whoever comes and has no way to send anybody away. Its monitor tells the
+descriptor of each connection, though, and the kernel can shut down a connection that we can
+name. So one peer can neither use up the daemon's descriptors nor stay after misbehaving.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket as sockets
+import struct
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from redrived.bus.peers import Credentials, user_name
+from redrived.bus.pump import Pump
+
+log = logging.getLogger(__name__)
+
+MOST = 128  # connections of one user, or from one address, to one socket
+TURN = 64
+
+_UCRED = struct.Struct("iII")  # pid, uid, gid
+
+
+class Connections:
+    """The open connections of one socket, by descriptor."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes], name: str
+    ) -> None:
+        self._socket = socket
+        self._name = name
+        # Descriptor → whose; changed by what the monitor tells, which is in order.
+        self._open: dict[int, Credentials | str] = {}
+        self._monitor = context.socket(zmq.PAIR)
+        self._monitor.setsockopt(zmq.RCVHWM, 0)  # a full monitor would hold up libzmq's own thread
+        self._pump = Pump(self._monitor, self._read_some)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def start(self) -> None:
+        address = f"inproc://connections-{self._name}"
+        self._socket.monitor(address, zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        self._monitor.connect(address)
+        self._pump.start()
+
+    def stop(self) -> None:
+        self._pump.stop()
+        self._socket.disable_monitor()
+        self._monitor.close(0)
+
+    def cut_off(self, whose: Credentials | str) -> None:
+        """End every connection of one process, or from one address."""
+        for descriptor, owner in list(self._open.items()):
+            if owner == whose:
+                _shut_down(descriptor, whose)
+
+    def _read_some(self) -> None:
+        for _ in range(TURN):
+            try:
+                told = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+            except zmq.Again:
+                return
+            if told["event"] == zmq.EVENT_ACCEPTED:
+                self._accepted(told["value"])
+            else:
+                self._open.pop(told["value"], None)
+
+    def _accepted(self, descriptor: int) -> None:
+        whose = _whose(descriptor)
+        if whose is None:
+            return
+        self._open[descriptor] = whose
+        account = _account(whose)
+        if sum(_account(owner) == account for owner in self._open.values()) > MOST:
+            log.warning(
+                "%s has more than %d connections to the %s socket; the newest is closed",
+                user_name(whose.uid) if isinstance(whose, Credentials) else whose,
+                MOST,
+                self._name,
+            )
+            _shut_down(descriptor, whose)
+
+
+def _account(whose: Credentials | str) -> int | str:
+    return whose.uid if isinstance(whose, Credentials) else whose
+
+
+def _whose(descriptor: int) -> Credentials | str | None:
+    """Who is behind a descriptor of libzmq's; None when it is a connection no more."""
+    try:
+        connection = sockets.socket(fileno=os.dup(descriptor))
+    except OSError:
+        return None
+    with connection:
+        try:
+            if connection.family != sockets.AF_UNIX:
+                return str(connection.getpeername()[0])
+            raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _UCRED.size)
+        except OSError:
+            return None
+    pid, uid, _ = _UCRED.unpack(raw)
+    return Credentials(uid, pid)
+
+
+def _shut_down(descriptor: int, whose: Credentials | str) -> None:
+    """Only shut down, never closed: the descriptor is libzmq's.
+
+    It may have been closed and given out again since the monitor told of it, so the kernel
+    is asked once more whose it is.
+    """
+    if _whose(descriptor) != whose:
+        return
+    with sockets.socket(fileno=os.dup(descriptor)) as connection:
+        try:
+            connection.shutdown(sockets.SHUT_RDWR)
+        except OSError:
+            log.debug("the connection of %s was gone already", whose)

@@ -1,0 +1,103 @@
+"""Where ipc sockets lie, and who may open them.
+
+A socket file is bound in a folder of its own, given its permissions and then renamed to its
+place. So it is never there with the wrong ones, a stale or foreign file goes without a gap,
+and the process's umask is left alone. The instance lock is held by whoever calls this.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+import zmq
+
+from redrive.errors import ConfigProblem
+
+
+class Place:
+    """The path of one ipc socket."""
+
+    def __init__(self, path: Path, group: str | None) -> None:
+        self.path = path
+        self._group = group
+        self._inode: int | None = None
+
+    def bind(self, socket: zmq.Socket[bytes]) -> None:
+        stage = Path(tempfile.mkdtemp(prefix=".", dir=self.path.parent))
+        try:
+            staged = stage / "s"
+            _check_length(staged, self.path)
+            socket.bind(f"ipc://{staged}")
+            _open_to_group(staged, self._group, 0o600, 0o660)
+            self._inode = staged.stat().st_ino
+            staged.rename(self.path)
+        finally:
+            shutil.rmtree(stage)
+
+    def is_lost(self) -> bool:
+        """Whether clients would find something else here, or nothing."""
+        try:
+            return self.path.lstat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    def remove(self) -> None:
+        if self._inode is not None and not self.is_lost():
+            self.path.unlink()
+
+
+def make_private(folder: Path) -> None:
+    """The folder of the sockets, closed to everybody until they are all in place."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise ConfigProblem(
+            f"{folder} is not a folder of the daemon's own user",
+            hint="remove it, or point `[daemon] runtime_dir` elsewhere",
+        )
+    folder.chmod(0o700)
+
+
+def open_folder(folder: Path, groups: set[str]) -> None:
+    """Let the groups through to their sockets.
+
+    A folder has one group. Where there are two, everybody may pass, nobody may look around,
+    and the sockets themselves keep strangers out.
+    """
+    if len(groups) > 1:
+        folder.chmod(0o711)
+    else:
+        _open_to_group(folder, next(iter(groups), None), 0o700, 0o710)
+
+
+def _open_to_group(path: Path, group: str | None, private: int, shared: int) -> None:
+    if group is None:
+        path.chmod(private)
+        return
+    try:
+        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+    except KeyError:
+        raise ConfigProblem(
+            f"there is no group {group!r} on this machine",
+            hint=f"`groupadd {group}`, or name another in `[bus]`",
+        ) from None
+    except PermissionError:
+        raise ConfigProblem(
+            f"the daemon's user may not open {path.name} to the group {group!r}",
+            hint="make that user a member of the group",
+        ) from None
+    path.chmod(shared)
+
+
+def _check_length(staged: Path, path: Path) -> None:
+    excess = len(os.fsencode(staged)) - zmq.IPC_PATH_MAX_LEN
+    if excess > 0:
+        raise ConfigProblem(
+            f"the path of the socket {path} is {excess} bytes too long for the system",
+            hint="set `[daemon] runtime_dir` to a shorter one",
+        )

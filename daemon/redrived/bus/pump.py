@@ -1,0 +1,51 @@
+"""A zmq socket on the event loop, without a future per message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import zmq
+
+
+class Pump:
+    """Calls `read_some` as long as its socket has something to read.
+
+    The descriptor of a zmq socket is edge-triggered: it says once that something happened, and
+    sending on the socket may swallow even that. So whatever was done to the socket, it is asked
+    again afterwards (`nudge`). `read_some` reads a limited number of messages and returns; the
+    rest is read in the loop's next round, after everybody else has had a turn.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes], read_some: Callable[[], None]) -> None:
+        self._socket = socket
+        self._read_some = read_some
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_planned = False
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._socket.FD, self._turn)
+        self.nudge()
+
+    def stop(self) -> None:
+        if self._loop is not None:
+            self._loop.remove_reader(self._socket.FD)
+            self._loop = None
+
+    def nudge(self) -> None:
+        """To be called after every send."""
+        if self._loop is None or self._is_planned:
+            return
+        if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            self._is_planned = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_planned = False
+        if self._loop is None:
+            return
+        try:
+            self._read_some()
+        finally:
+            self.nudge()

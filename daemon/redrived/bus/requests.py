@@ -1,0 +1,78 @@
+"""Requests of one role, off the wire and answers back onto it.
+
+Sizes and frames are counted before anything is decoded. What does not look like a request
+costs its sender the message, and nobody else anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import zmq
+
+from redrived.bus.door import Door
+from redrived.bus.peers import Asker, asker_on_ipc, asker_on_tcp
+from redrived.bus.pump import Pump
+
+TURN = 32  # messages read before everything else in the daemon has a turn
+OPTIONS = {
+    zmq.LINGER: 1_000,
+    zmq.SNDHWM: 64,
+    zmq.RCVHWM: 64,
+    zmq.ROUTER_MANDATORY: 1,
+}
+
+Receive = Callable[[Asker, bytes, bytes], None]
+
+
+class Requests:
+    """A ROUTER socket: one frame each way, besides the route that libzmq puts before it."""
+
+    def __init__(self, door: Door, dropped: Counter[str]) -> None:
+        self._door = door
+        self._socket = door.socket
+        self._asker = asker_on_ipc if door.is_ipc else asker_on_tcp
+        self._dropped = dropped
+        self._receive: Receive | None = None
+        self._pump = Pump(door.socket, self._read_some)
+
+    def listen(self, receive: Receive) -> None:
+        self._receive = receive
+        self._pump.start()
+
+    def stop(self) -> None:
+        """Read no more; answers can still be sent."""
+        self._pump.stop()
+
+    def answer(self, route: bytes, data: bytes) -> None:
+        try:
+            self._socket.send_multipart((route, data), zmq.NOBLOCK)
+        except zmq.ZMQError:  # the peer is gone, or asks without reading the answers
+            self._dropped["answer"] += 1
+        self._pump.nudge()
+
+    def _read_some(self) -> None:
+        for _ in range(TURN):
+            try:
+                route = self._socket.recv(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            data = self._read_rest(route)
+            if data is None:
+                self._dropped["frames"] += 1
+            elif self._receive is not None:
+                self._receive(self._asker(data, self._door.role), route.bytes, data.bytes)
+
+    def _read_rest(self, route: zmq.Frame) -> zmq.Frame | None:
+        """The one frame after the route; None, with everything read, if it is not so."""
+        first: zmq.Frame | None = None
+        count = 0
+        frame = route
+        while frame.more:
+            frame = self._socket.recv(zmq.NOBLOCK, copy=False)
+            count += 1
+            first = first or frame
+        if count != 1 or first is None or len(first) > self._door.largest:
+            return None
+        return first
