@@ -1,0 +1,93 @@
+"""What commands were answered, so that the same one coming twice does the thing once.
+
+An answer can be lost on its way. Its asker may send the same request again and gets the same
+answer, or may ask what became of it. A receipt belongs to who asked: nobody learns of other
+people's requests, or stands in their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from redrive.clock import Clock
+from redrive.errors import UsageProblem
+from redrive.protocol.envelope import Call
+
+KEPT = 600.0  # seconds
+MOST = 20_000
+MOST_BYTES = 16 * 1024 * 1024
+
+_Key = tuple[str, str]  # who asked, the request's id
+
+
+class _Receipt(Struct, frozen=True):
+    body: int  # the request's hash
+    answer: bytes
+    at: float
+
+
+class _Work(Struct, frozen=True):
+    body: int
+    answer: asyncio.Future[bytes]
+
+
+class Receipts:
+    """The answers of the last ten minutes, the newest of them when they are too many."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._under_way: dict[_Key, _Work] = {}
+        self._kept: OrderedDict[_Key, _Receipt] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def once(self, who: str, call: Call, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Do the work, unless it was done or is being done; its answer in any case."""
+        key = (who, call.id)
+        body = hash(bytes(call.body))
+        self._forget_old()
+        if known := self._kept.get(key) or self._under_way.get(key):
+            if known.body != body:
+                raise UsageProblem(
+                    f"the request id {call.id} was used for another request",
+                    hint="every request needs an id of its own",
+                )
+            return await _answer_of(known)
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = _Work(body, answered)
+        try:
+            answer = await work()
+            answered.set_result(answer)
+        finally:
+            answered.cancel()  # of those who joined, when the daemon stops meanwhile
+            del self._under_way[key]
+        self._kept[key] = _Receipt(body, answer, self._clock.monotonic())
+        self._bytes += len(answer)
+        return answer
+
+    async def answer_to(self, who: str, id: str) -> bytes | None:
+        """What a request was answered; waits for one that is under way."""
+        self._forget_old()
+        known = self._kept.get((who, id)) or self._under_way.get((who, id))
+        return None if known is None else await _answer_of(known)
+
+    def _forget_old(self) -> None:
+        too_old = self._clock.monotonic() - KEPT
+        while self._kept:
+            oldest = next(iter(self._kept.values()))
+            if oldest.at > too_old and len(self._kept) <= MOST and self._bytes <= MOST_BYTES:
+                return
+            self._kept.popitem(last=False)
+            self._bytes -= len(oldest.answer)
+
+
+async def _answer_of(known: _Receipt | _Work) -> bytes:
+    if isinstance(known, _Receipt):
+        return known.answer
+    return await asyncio.shield(known.answer)

@@ -1,0 +1,162 @@
+"""From a request to the function that answers it, by an explicit table.
+
+The role is the socket's: what reads comes over `query`, what changes over `control`, and each
+of them understands only its own messages. What a request means is not decided here; that it
+is read safely, done once and answered is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from redrive.clock import Clock, SystemClock
+from redrive.errors import Exit, ProtocolMismatch, RedriveError, UsageProblem
+from redrive.protocol import VERSION, codec
+from redrive.protocol.envelope import MAX_MESSAGE, Call, Refusal
+from redrive.protocol.queries import Fate, FateReply, Hello, Reply, Request, Welcome
+from redrived.api.lanes import Lane, Lanes
+from redrived.api.reading import UnknownCommand, check_call, read_request
+from redrived.api.receipts import Receipts
+from redrived.bus import Asker, Bus
+
+__all__ = ["Asker", "Handler", "Server", "Table"]
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Asker, Any], Awaitable[Reply]]
+Table = Mapping[type[Request], Handler]
+
+GRACE = 1.0  # seconds that requests under way have left when the daemon stops
+
+
+class Server:
+    """Answers what the bus hears: `Hello` and `Fate` by itself, the rest by the table."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        table: Table,
+        welcome: Callable[[Asker], Welcome],
+        clock: Clock | None = None,
+    ) -> None:
+        self._bus = bus
+        self._welcome = welcome
+        self._clock = clock or SystemClock()
+        self._table: Table = {**table, Hello: self._greet, Fate: self._tell_fate}
+        self._receipts = Receipts(self._clock)
+        self._lanes = Lanes()
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._bus.listen(self._receive)
+
+    async def stop(self) -> None:
+        self._bus.deafen()
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=GRACE)
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _receive(self, asker: Asker, route: bytes, data: bytes) -> None:
+        try:
+            call = codec.decode_call(data)
+        except UsageProblem:
+            self._bus.dropped["unreadable"] += 1  # nobody can be told: the id is in there
+            return
+        try:
+            check_call(call)
+            lane = self._lanes.enter(asker.role, route, len(data))
+        except RedriveError as error:
+            self._bus.answer(asker.role, route, _refused(call, error))
+            return
+        task = asyncio.create_task(self._serve(asker, route, call, lane, len(data)))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _serve(self, asker: Asker, route: bytes, call: Call, lane: Lane, size: int) -> None:
+        try:
+            async with asyncio.timeout(call.timeout) as waiting, lane.turn:
+                deadline = waiting.when()
+                if asker.role == "operator":
+                    # Once begun, a change is not given up because nobody waits for it.
+                    waiting.reschedule(None)
+                    answer = await self._once(asker, call)
+                else:
+                    answer = await self._answer(asker, call)
+        except TimeoutError:
+            self._bus.dropped["late"] += 1
+            return
+        finally:
+            self._lanes.leave(lane, size)
+        if deadline is not None and asyncio.get_running_loop().time() > deadline:
+            self._bus.dropped["late"] += 1
+        else:
+            self._bus.answer(asker.role, route, answer)
+
+    async def _once(self, asker: Asker, call: Call) -> bytes:
+        try:
+            return await self._receipts.once(asker.who, call, lambda: self._answer(asker, call))
+        except UsageProblem as error:  # the id belongs to another request
+            return _refused(call, error)
+
+    async def _answer(self, asker: Asker, call: Call) -> bytes:
+        try:
+            request = read_request(asker.role, call)
+            handler = self._table.get(type(request))
+            if handler is None:
+                raise UnknownCommand(f"this daemon does not know {type(request).__name__}")
+            answer = codec.encode_answer(call.id, await handler(asker, request))
+            if len(answer) > MAX_MESSAGE:
+                raise UsageProblem(
+                    f"the answer has {len(answer):,} bytes, the most is {MAX_MESSAGE:,}",
+                    hint="ask for less at once",
+                )
+        except RedriveError as error:
+            return _refused(call, error)
+        except Exception:
+            number = secrets.token_hex(4)
+            log.exception("trouble %s: a request of %s could not be answered", number, asker.who)
+            return codec.encode_answer(call.id, _trouble(number))
+        return answer
+
+    async def _greet(self, asker: Asker, hello: Hello) -> Reply:
+        welcome = self._welcome(asker)
+        if hello.version != VERSION:
+            raise ProtocolMismatch(
+                f"the daemon is redrive {welcome.program} and speaks version {VERSION} of the"
+                f" protocol, {hello.client[:80]!a} speaks {hello.version}",
+                hint="install the same redrive on both sides, and restart the daemon",
+            )
+        return welcome
+
+    async def _tell_fate(self, asker: Asker, fate: Fate) -> Reply:
+        answer = await self._receipts.answer_to(asker.who, fate.request)
+        if answer is None:
+            return FateReply(known=False)
+        refusal = codec.decode_answer(answer).refusal
+        return FateReply(known=True, refusal=None if refusal is None else refusal.message)
+
+
+def _refused(call: Call, error: RedriveError) -> bytes:
+    refusal = Refusal(
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        retry_after=getattr(error, "retry_after", None),
+        exit_code=error.exit_code,
+    )
+    return codec.encode_answer(call.id[:64], refusal)
+
+
+def _trouble(number: str) -> Refusal:
+    return Refusal(
+        code="internal",
+        message=f"the daemon failed at this (trouble {number})",
+        hint="its log tells more under that number",
+        exit_code=Exit.INTERNAL,
+    )
