@@ -18,6 +18,7 @@ from redrive.clock import SystemClock
 from redrive.config import Loaded, node_name, runtime_dir, state_dir, store_url
 from redrive.errors import RedriveError
 from redrived.api.bridge import Bridge
+from redrived.bus import Bus
 from redrived.engine.attempt import Ending
 from redrived.engine.engine import Engine
 from redrived.engine.node import Node
@@ -29,6 +30,8 @@ from redrived.service import Service
 from redrived.store.store import Store
 
 log = logging.getLogger(__name__)
+
+KILL_WITHIN = 10.0  # seconds that ending processes may take beyond their grace
 
 
 class Supervisor:
@@ -45,7 +48,7 @@ class Supervisor:
         self.clock = SystemClock()
         self.notifier = Notifier()
         self._stop = asyncio.Event()
-        self._signals = 0
+        self._hurry = asyncio.Event()
         self._started: list[Service] = []
         self._problem: RedriveError | None = None
 
@@ -67,10 +70,10 @@ class Supervisor:
     def stop(self, problem: RedriveError | None = None) -> None:
         """Drain and go; a second time, go at once."""
         self._problem = self._problem or problem
-        self._signals += 1
-        self._stop.set()
-        if self._signals > 1:
+        if self._stop.is_set():
             log.warning("told to stop again: what runs is ended now")
+            self._hurry.set()
+        self._stop.set()
 
     async def _serve(self) -> None:
         self.notifier.status("opening the store")
@@ -101,7 +104,7 @@ class Supervisor:
             drain=self.stop,
         )
         node = Node(engine, self.notifier)
-        bridge = Bridge(engine, node, self)
+        bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))
         try:
             for service in (*engine.services, node, bridge):
@@ -125,25 +128,37 @@ class Supervisor:
             await asyncio.shield(store.failed)
         except RedriveError as problem:
             log.critical("%s", problem)
-            self._signals += 1  # there is nothing to drain into
+            self._hurry.set()  # there is nothing to drain into
             self.stop(problem)
 
     async def _drain(self, engine: Engine) -> None:
         """Start nothing more, let what runs finish for a while, interrupt the rest for free."""
-        engine.dispatcher.is_open = False
-        engine.python.take_back()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self.config.daemon.shutdown_grace
+        engine.drain(stop=False)
         log.info("draining: %d attempts under way", len(engine.attempts))
-        while engine.attempts and loop.time() < until and self._signals < 2:
-            self.notifier.status(f"draining {len(engine.attempts)} attempts")
-            await asyncio.sleep(0.05)
-        for attempt in engine.attempts:
+        self.notifier.status(f"draining {len(engine.attempts)} attempts")
+        await self._until_idle(engine, self.config.daemon.shutdown_grace)
+        left = list(engine.attempts)
+        for attempt in left:
             engine.ender.end(attempt, Ending.DRAIN, "the daemon was stopped")
-        longest = max((a.definition.task.grace for a in engine.attempts), default=0.0)
-        until = loop.time() + longest + 10
-        while engine.attempts and loop.time() < until:
-            await asyncio.sleep(0.02)
+        longest = max((attempt.definition.task.grace for attempt in left), default=0.0)
+        self._hurry.clear()
+        await self._until_idle(engine, longest + KILL_WITHIN)
+
+    async def _until_idle(self, engine: Engine, seconds: float) -> None:
+        """Until nothing runs any more, the time is up, or somebody is in a hurry."""
+        idle = asyncio.Event()
+
+        def look() -> None:
+            if engine.is_idle:
+                idle.set()
+
+        engine.settler.when_freed.append(look)
+        look()
+        waiting = [asyncio.ensure_future(event.wait()) for event in (idle, self._hurry)]
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in waiting:
+            each.cancel()
+        engine.settler.when_freed.remove(look)
 
     def _listen_for_signals(self) -> None:
         loop = asyncio.get_running_loop()

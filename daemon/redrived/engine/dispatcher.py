@@ -59,7 +59,7 @@ class Dispatcher(Loop):
 
     async def start(self) -> None:
         self._store.landed.append(self._look)
-        self._settler.on_freed = self.wake
+        self._settler.when_freed.append(self.wake)
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
         self.wake()

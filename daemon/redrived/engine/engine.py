@@ -16,9 +16,11 @@ from redrived.engine.definitions import Definitions
 from redrived.engine.dispatcher import Dispatcher
 from redrived.engine.ender import Ender
 from redrived.engine.http_runner import HttpRunner
+from redrived.engine.leadership import Leadership
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
 from redrived.engine.promoter import Promoter
+from redrived.engine.pruner import Pruner
 from redrived.engine.python_runner import PythonRunner
 from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
@@ -86,13 +88,24 @@ class Engine:
             timers=timers,
         )
         self.promoter = Promoter(store, timers, clock)
+        self.leadership = Leadership(store, timers, clock)
+        self.pruner = Pruner(
+            store,
+            timers,
+            clock,
+            self.outputs,
+            keep=lambda: self.definitions.config.store.keep,
+            is_leader=lambda: self.leadership.is_held,
+        )
         self.services: list[Service] = [
+            self.leadership,
             Rescuer(store, self.settler, self.trees, node),
             self.breakers,
             Pools(self),
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
+            self.pruner,
         ]
 
     @property
@@ -100,6 +113,11 @@ class Engine:
         if self.store.writer.trouble is not None:
             return "waiting for the store"
         return "running" if self.dispatcher.is_open else "draining"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs, and no worker holds anything."""
+        return len(self.attempts) == 0 and not self.python.busy()
 
     def drain(self, *, stop: bool) -> None:
         """Start nothing more; and go once everything has ended, if asked to."""

@@ -62,7 +62,7 @@ class Settler:
         self, store: Store, definitions: Definitions, breakers: Breakers, clock: Clock
     ) -> None:
         self.definitions = definitions
-        self.on_freed: Callable[[], None] = lambda: None
+        self.when_freed: list[Callable[[], None]] = []  # called whenever room may have become free
         self._store = store
         self._breakers = breakers
         self._clock = clock
@@ -75,7 +75,7 @@ class Settler:
             self.watch_future(self._store.submit(complete, done, must_land=True))
             for task in {job.task for job in done}:
                 self._breakers.note(task, failed_transiently=False)
-        self.on_freed()
+        self.freed()
 
     def gave_back(self, jobs: Sequence[InHand]) -> None:
         """Jobs that never began return free of charge."""
@@ -85,7 +85,7 @@ class Settler:
                 for job in jobs
             ]
             self.watch_future(self._store.submit(give_back, rows, must_land=True))
-        self.on_freed()
+        self.freed()
 
     def reported(
         self, job: InHand, report: wire.Report, attempt: Attempt | None, ended_at: int
@@ -231,7 +231,8 @@ class Settler:
 
     def freed(self) -> None:
         """There may be room now."""
-        self.on_freed()
+        for tell in self.when_freed:
+            tell()
 
     def watch_future(self, future: asyncio.Future[Any]) -> None:
         """A write nobody waits for must not fail in silence."""
@@ -373,7 +374,7 @@ class Settler:
             events=events,
         )
         self.watch_future(self._store.submit(end, item, must_land=True))
-        self.on_freed()
+        self.freed()
 
 
 def _events(

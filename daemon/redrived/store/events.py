@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -72,9 +72,9 @@ def errors_since(connection: Connection, at: int, limit: int = 100_000) -> list[
     return found[::-1]
 
 
-def announced(landed: Landed) -> list[Event]:
+def announced(landed: Landed) -> Iterator[Event]:
     """The events of a group as everybody may hear them."""
-    return [_event((landed.first_seq + n, *row)) for n, row in enumerate(landed.events)]
+    return (_event((landed.first_seq + n, *row)) for n, row in enumerate(landed.events))
 
 
 def _ask(connection: Connection, statement: str, **parameters: Any) -> list[Event]:

@@ -1,0 +1,104 @@
+"""Between the engine and the bus: what lands is told, what is asked is answered."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from redrive import __version__
+from redrive.models import Progress
+from redrive.protocol import VERSION
+from redrive.protocol.announcements import JobVitals, Vitals
+from redrive.protocol.queries import Welcome
+from redrived.api.server import Server
+from redrived.api.table import table
+from redrived.bus import Asker, Bus
+from redrived.engine.attempt import Attempt
+from redrived.engine.engine import Engine
+from redrived.processes.resources import Sampler, Usage
+from redrived.store import events
+from redrived.store.unit import Landed
+
+HEAD_EVERY = 1.0  # seconds; in that time a lost tail is noticed
+
+
+class Bridge:
+    def __init__(self, engine: Engine, bus: Bus) -> None:
+        self._engine = engine
+        self._bus = bus
+        self._server = Server(bus, table(engine), self._welcome, engine.clock)
+        self._sampler = Sampler()
+        self._head = 0  # the newest seq that has landed here
+
+    async def start(self) -> None:
+        self._head = await self._engine.store.read(events.head)
+        await self._bus.start()
+        self._engine.store.landed.append(self._tell)
+        await self._server.start()
+        self._engine.timers.every("head", HEAD_EVERY, self._tell_head)
+
+    async def stop(self) -> None:
+        self._engine.timers.cancel("head")
+        await self._server.stop()
+        self._engine.store.landed.remove(self._tell)
+        await self._bus.stop()
+
+    def _tell(self, landed: Landed) -> None:
+        if landed.events:
+            self._head = landed.first_seq + len(landed.events) - 1
+            self._bus.publish(events.announced(landed))
+
+    async def _tell_head(self) -> None:
+        if not self._engine.store.database.is_sqlite:  # other nodes write too
+            self._head = await self._engine.store.read(events.head)
+        now = self._engine.clock.now()
+        self._bus.head(self._head, now)
+        if self._bus.connections["events"]:
+            self._bus.vitals(self._vitals(now))
+
+    def _vitals(self, now: int) -> Vitals:
+        attempts = list(self._engine.attempts)
+        usage = self._sampler.trees(pid for each in attempts for pid in each.executor.pids())
+        node = self._sampler.node()
+        return Vitals(
+            epoch=self._bus.epoch,
+            at=now,
+            node=self._engine.node,
+            cpu=node.cpu,
+            memory=node.memory,
+            jobs=[_job_vitals(attempt, usage, now, self._engine) for attempt in attempts],
+        )
+
+    def _welcome(self, asker: Asker) -> Welcome:
+        engine = self._engine
+        console = engine.definitions.config.console
+        return Welcome(
+            version=VERSION,
+            program=__version__,
+            node=engine.node,
+            epoch=engine.epoch,
+            store=engine.store.id,
+            role=asker.role,
+            who=asker.who,
+            environment=console.environment,
+            colour=console.colour,
+            protected=console.protected,
+            events=self._bus.addresses["events"],
+            config=engine.definitions.config.path,
+            pid=os.getpid(),
+            state_dir=str(engine.state_dir),
+        )
+
+
+def _job_vitals(attempt: Attempt, usage: dict[int, Usage], now: int, engine: Engine) -> JobVitals:
+    made = msgspec.json.decode(attempt.progress, type=Progress) if attempt.progress else None
+    used = next((usage[pid] for pid in attempt.executor.pids() if pid in usage), None)
+    silent_for = engine.clock.monotonic() - attempt.beat_at
+    return JobVitals(
+        job=attempt.job.id,
+        heartbeat_at=now - round(silent_for * 1_000_000),
+        progress=(made.done, made.total, made.text) if made else None,
+        cpu=used.cpu if used else None,
+        memory=used.memory if used else None,
+    )
