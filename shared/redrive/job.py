@@ -26,6 +26,8 @@ MARK_EVERY = 0.5  # seconds of work that a crash may repeat in `remaining`
 MARK_AT_MOST = 5000  # items in one mark
 LONGEST_KEY = 200  # characters; longer keys are known by their digest
 
+_LARGEST = 2**63
+
 
 class NoCurrentJob(RuntimeError):
     """`current_job()` was called where no job is running."""
@@ -116,7 +118,8 @@ class CurrentJob:
         text: str | None = None,
     ) -> None:
         """Say how far the work has come; counts as a heartbeat."""
-        self.progress_made = [_finite(done), _finite(total), text]
+        said = None if text is None else str(text)
+        self.progress_made = [_plain(done), _plain(total), said]
         now = time.monotonic()
         if now - self._said_at >= PROGRESS_EVERY:
             self._said_at = now
@@ -130,7 +133,7 @@ class CurrentJob:
         """Set a metric of this attempt; the metrics are kept however it ends."""
         if self.metrics is None:
             self.metrics = {}
-        self.metrics[name] = _finite(value)
+        self.metrics[str(name)] = _plain(value)
 
     def once(self, key: str) -> bool:
         """True the first time for this run (or this job, when it has none), then never again.
@@ -217,9 +220,9 @@ def _short(key: str) -> str:
     return "blake2b:" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _finite(value: Any) -> Any:
-    if value is None or isinstance(value, (int, str)):
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str):
         return value
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, (int, float)) and -_LARGEST < value < _LARGEST:
         return value
-    raise ValueError(f"{value!r} cannot be a metric or progress: a finite number or text can")
+    raise ValueError(f"{value!r} cannot be a metric or progress: text or a usual number can")

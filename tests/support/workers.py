@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,13 @@ from redrived.processes.tree import Trees
 
 APP = Path(__file__).parent.parent / "daemon" / "worker" / "app"
 PATIENCE = 20.0  # seconds until a test gives up on a fact
+
+
+def let_pass(seconds: float) -> None:
+    """Nothing is waited for: this picks the moment at which two things meet."""
+    moment = time.perf_counter() + seconds
+    while time.perf_counter() < moment:
+        pass
 
 
 class Ear:
@@ -41,13 +48,12 @@ class Ear:
         self._news = asyncio.Event()
 
     async def until(self, fact: Callable[[], object]) -> None:
+        """Facts that a worker tells, and those of files and processes, which nobody tells."""
         async with asyncio.timeout(PATIENCE):
             while not fact():
                 self._news.clear()
-                try:
-                    await asyncio.wait_for(self._news.wait(), 0.02)
-                except TimeoutError:
-                    pass  # the fact may be one of the file system
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), 0.01)
 
     async def report_of(self, job: int) -> wire.Report:
         await self.until(lambda: job in self.reports)
@@ -115,6 +121,18 @@ class Workshop:
     async def run(self, task: str, execution: int = 1, **args: Any) -> wire.Report:
         return await self.ear.report_of(self.give(task, execution, **args))
 
+    async def run_all(self, jobs: list[wire.HandedJob]) -> list[wire.Report]:
+        """In one hand; what a worker gives back on a busy machine is handed over again."""
+        ear = self.ear
+        left = jobs
+        while left:
+            self.worker.hand(left, 1e-6)
+            ids = {job.id for job in left}
+            await ear.until(lambda: {*ear.reports, *ear.returned_jobs} >= ids)  # noqa: B023
+            ear.returned_jobs.clear()
+            left = [job for job in left if job.id not in ear.reports]
+        return [ear.reports[job.id] for job in jobs]
+
     async def result(self, task: str, **args: Any) -> Any:
         report = await self.run(task, **args)
         assert report.outcome == "done", report.failure
@@ -143,9 +161,10 @@ async def workshop(folder: Path, *, wait: bool = True, **settings: Any) -> Async
     """A pool on the application of these tests, stopped in the end."""
     ear = Ear()
     outputs = folder / "outputs"
+    defaults = {"path": [str(APP)], "preload": ["app_handlers"], "processes": 1}
     pool = Pool(
         "test",
-        PoolSettings(**{"python": sys.executable, "path": [str(APP)], "processes": 1, **settings}),
+        PoolSettings(**{**defaults, **settings}),
         folder=str(folder),
         outputs=str(outputs),
         trees=Trees(f"test of {folder}"),

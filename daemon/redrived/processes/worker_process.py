@@ -163,9 +163,10 @@ class WorkerProcess:
                 env=inherited() | marks,
                 start_new_session=True,
             )
+            started.callback(_abandon, self._process)
+            self._pidfd = os.pidfd_open(self.pid)
             started.pop_all()
         self._tree = self._trees.hold(self.pid, f"REDRIVE_WORKER={self.name}")
-        self._pidfd = os.pidfd_open(self.pid)
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket, self._receive)
         self._loop.add_reader(self._pidfd, self._exited)
@@ -216,6 +217,11 @@ class WorkerProcess:
     async def _end_the_others(self, code: int) -> None:
         await self.end(0)
         self._on_exit(code)
+
+
+def _abandon(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
 def _open_live(path: str) -> int:

@@ -19,6 +19,7 @@ from .hand import ID, LEASE, TASK, Row
 from .outbox import encode
 
 RESULT_AT_MOST = 64 * 1024  # bytes of JSON
+NESTED_AT_MOST = 100  # what others read recursively must not run out of stack
 
 
 def report(
@@ -54,12 +55,17 @@ def _ended_by(error: BaseException, interrupted: bool) -> tuple[str, dict[str, A
     if stopped or isinstance(error, Cancelled):
         return "cancelled", failure
     if isinstance(error, Permanent):
-        return "permanent", {**failure, "type": error.type}
+        return "permanent", {**failure, "type": _text(error.type)}
     if isinstance(error, Transient):
-        return "transient", {**failure, "type": error.type, "retry_after": error.retry_after}
+        after = None if error.retry_after is None else float(error.retry_after)
+        return "transient", {**failure, "type": _text(error.type), "retry_after": after}
     if isinstance(error, Snooze):
         return "snoozed", {**failure, "until": _instant(error.until)}
     return "failed", failure
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _instant(until: datetime | timedelta | float) -> int:
@@ -75,6 +81,9 @@ def _as_json(task: str, value: Any) -> tuple[str, dict[str, Any] | None]:
         text = encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         return "null", _unfit(f"{task} returned what JSON cannot hold ({error}); return plain data")
+    # Counting is cheap, and what has few brackets cannot be deep.
+    if text.count("[") + text.count("{") > NESTED_AT_MOST and _is_deep(value, NESTED_AT_MOST):
+        return "null", _unfit(f"the result of {task} is nested too deeply; return flatter data")
     size = len(text.encode("utf-8", "replace"))
     if size > RESULT_AT_MOST:
         return "null", _unfit(
@@ -82,6 +91,13 @@ def _as_json(task: str, value: Any) -> tuple[str, dict[str, Any] | None]:
             "store it elsewhere and return where"
         )
     return text, None
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    if not isinstance(value, (dict, list, tuple)):
+        return False
+    items: Any = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deep(item, levels - 1) for item in items)
 
 
 def _unfit(message: str) -> dict[str, Any]:

@@ -83,7 +83,11 @@ class Runner:
             job.mark_finished()
         interrupted = row is self._interrupted
         at, took = began + since_epoch, ended - began
-        self._outbox.report(report(row, at, took, wrote, job, value, error, interrupted))
+        try:
+            told = report(row, at, took, wrote, job, value, error, interrupted)
+        except Exception as broken:  # noqa: BLE001 - say, a Transient with a strange retry_after
+            told = report(row, at, took, wrote, None, None, broken, False)
+        self._outbox.report(told)
         return ended
 
     def _attempt(self, row: Row) -> tuple[CurrentJob | None, Any, BaseException | None]:

@@ -27,9 +27,11 @@ class Lender:
         if package != "redrive":
             return None
         if not module:
-            # No search path: what is not lent cannot be found by anybody else either.
-            file = os.path.join(self._folder, "__init__.py")
-            return spec_from_file_location(name, file, submodule_search_locations=[])
+            spec = spec_from_file_location(name, os.path.join(self._folder, "__init__.py"))
+            if spec is not None:
+                # No search path: what is not lent is found by nobody else either.
+                spec.submodule_search_locations = []
+            return spec
         if path:
             return None  # an installed `redrive` that has no such module
         if module in LENT:

@@ -21,9 +21,10 @@ class Task:
     ) -> None:
         self.python = python
         self.beat_every = beat_every
-        self.plain = not env and cwd is None  # needs no surroundings of its own
         self._env = env or {}
-        self._cwd = cwd
+        self._cwd = cwd or os.getcwd()
+        # Needs no surroundings of its own.
+        self.plain = not env and os.path.realpath(self._cwd) == os.getcwd()
         self._handler: Handler | None = None
 
     def handler(self) -> Handler:
@@ -46,8 +47,7 @@ class Task:
         before = {name: os.environ.get(name) for name in self._env}
         os.environ.update(self._env)
         try:
-            if self._cwd is not None:
-                os.chdir(self._cwd)
+            os.chdir(self._cwd)
             yield
         finally:
             os.chdir(folder)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from support.workers import Workshop
+from support.workers import Workshop, let_pass
 
 
 async def test_jobs_are_run_in_the_order_they_were_handed_over(shop: Workshop) -> None:
@@ -8,14 +8,16 @@ async def test_jobs_are_run_in_the_order_they_were_handed_over(shop: Workshop) -
     for start in range(0, 3000, 500):
         shop.worker.hand(jobs[start : start + 500], 1e-6)
 
-    await shop.ear.until(lambda: len(shop.ear.reports) == 3000)
-    assert shop.ear.order == [job.id for job in jobs]
+    # A busy machine may stop the worker for so long that it gives some back.
+    ear = shop.ear
+    await ear.until(lambda: len(ear.order) + len(ear.returned_jobs) == 3000)
+    assert ear.order
+    assert ear.order == sorted(ear.order)
 
 
 async def test_what_is_behind_a_long_job_goes_back_by_itself(
     shop: Workshop, tmp_path: Path
 ) -> None:
-    await shop.run("noop")  # imports the module, which takes its time
     go = tmp_path / "go"
     short, long, *behind = [
         shop.job("noop"),
@@ -49,10 +51,11 @@ async def test_a_job_that_counts_as_begun_is_not_announced(shop: Workshop, tmp_p
 async def test_every_job_is_either_run_or_given_back_never_both(shop: Workshop) -> None:
     ear = shop.ear
     handed = 0
-    for _ in range(100):
-        jobs = [shop.job("noop") for _ in range(200)]
+    for round in range(100):
+        jobs = [shop.job("spin", milliseconds=0.01) for _ in range(100)]
         handed += len(jobs)
         shop.worker.hand(jobs, 1e-6)
+        let_pass(2e-3 * round / 100)
         shop.worker.take_back()
         await ear.until(lambda: len(ear.order) + len(ear.returned_jobs) >= handed)  # noqa: B023
 

@@ -94,6 +94,7 @@ async def test_sys_exit_and_a_keyboard_interrupt_end_the_job_not_the_worker(
         ("big", {"size": 64 * 1024}, "65538 bytes of JSON, more than 65536"),
         ("unfit", {}, "not JSON serializable"),
         ("not_a_number", {}, "JSON cannot hold"),
+        ("nested", {"depth": 100}, "nested too deeply"),
         ("nested", {"depth": 100_000}, "JSON cannot hold"),
     ],
 )
@@ -108,15 +109,24 @@ async def test_a_result_that_cannot_be_kept_is_a_permanent_error(
     assert says in report.failure.message
 
 
+async def test_an_outcome_that_makes_no_sense_is_a_failure_that_says_so(shop: Workshop) -> None:
+    report = await shop.run("say_outright", what="nonsense")
+
+    assert report.outcome == "failed"
+    assert report.failure is not None
+    assert "'soon'" in report.failure.message
+
+
 async def test_the_largest_allowed_result_passes(shop: Workshop) -> None:
     assert len(await shop.result("big", size=64 * 1024 - 2)) == 64 * 1024 - 2
 
 
 async def test_many_large_results_are_told_in_several_frames(shop: Workshop) -> None:
     jobs = [shop.job("big", size=60_000) for _ in range(50)]
-    shop.worker.hand(jobs, 1e-6)
 
-    await shop.ear.until(lambda: len(shop.ear.reports) + len(shop.ear.returned_jobs) == 50)
+    reports = await shop.run_all(jobs)
+
+    assert {len(bytes(report.result)) for report in reports} == {60_002}
 
 
 async def test_text_that_is_no_unicode_loses_a_character_not_the_result(shop: Workshop) -> None:
@@ -155,10 +165,10 @@ async def test_a_task_may_have_an_environment_and_a_folder_of_its_own(shop: Work
 
 async def test_a_child_that_a_handler_forks_and_forgets_runs_no_jobs(shop: Workshop) -> None:
     jobs = [shop.job("fork_and_come_back"), *(shop.job("echo", n=n) for n in range(20))]
-    shop.worker.hand(jobs, 1e-6)
 
-    await shop.ear.until(lambda: len(shop.ear.reports) == 21)
-    assert shop.ear.order == [job.id for job in jobs]
+    await shop.run_all(jobs)
+
+    assert sorted(shop.ear.order) == [job.id for job in jobs]
 
 
 async def test_nothing_the_worker_needs_hides_a_module_of_the_application(

@@ -23,9 +23,9 @@ async def test_each_attempt_in_a_hand_has_its_own_output_and_silent_ones_have_no
         shop.job("noop"),
         shop.job("print_line", text="third"),
     ]
-    shop.worker.hand(jobs, 1e-6)
 
-    reports = [await shop.ear.report_of(job.id) for job in jobs]
+    reports = await shop.run_all(jobs)
+
     assert [report.wrote for report in reports] == [True, False, True]
     assert shop.output(reports[0]) == "first\n"
     assert shop.output(reports[2]) == "third\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import subprocess
@@ -73,6 +74,8 @@ def say_outright(what: str) -> object:
         raise redrive.Permanent("no use", type="broken")
     if what == "transient":
         raise redrive.Transient("later", retry_after=90)
+    if what == "nonsense":
+        raise redrive.Transient("later", retry_after="soon")  # type: ignore[arg-type]
     raise redrive.Snooze(3600, "not now")
 
 
@@ -197,7 +200,7 @@ async def sleep_later(began: str, ended: str) -> None:
 def spin(milliseconds: float) -> None:
     end = time.perf_counter() + milliseconds / 1000
     while time.perf_counter() < end:
-        pass
+        time.sleep(0)  # lets the thread that hears of a cancel run
 
 
 async def spin_later(milliseconds: float) -> None:
@@ -212,13 +215,21 @@ def touch_and_wait(path: str, until: str) -> None:
     wait_for(until)
 
 
+def touch_file(path: str) -> None:
+    touch(path)
+
+
+def start_a_child(pid_file: str) -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    touch(pid_file, str(child.pid))
+    child.wait()
+
+
 def refuse_to_go(began: str) -> object:
     touch(began)
     while True:
-        try:
+        with contextlib.suppress(BaseException):
             time.sleep(60)
-        except BaseException:
-            pass
 
 
 def fork_and_come_back() -> object:

@@ -1,0 +1,194 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrived.processes.identity import Identity
+from support.workers import Ear, workshop
+
+
+async def test_the_first_work_brings_more_workers_up_to_the_limit(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with workshop(tmp_path, processes=3) as shop:
+        pool, ear = shop.pool, shop.ear
+        assert len(pool.workers) == 1
+
+        for n in range(1, 4):
+            await ear.until(lambda: [worker for worker in pool.workers if worker.share])
+            worker = next(worker for worker in pool.workers if worker.share)
+            worker.hand([shop.job("wait_for", path=str(go))], None, begun=True)
+            assert pool.busy == n
+
+        assert len(pool.workers) == 3
+        go.touch()
+        await ear.until(lambda: len(ear.reports) == 3)
+        assert len(pool.workers) == 3
+
+
+@pytest.mark.parametrize(("task", "code"), [("exit_hard", 7), ("segfault", -signal.SIGSEGV)])
+async def test_a_job_that_takes_its_worker_down_is_the_one_that_is_blamed(
+    tmp_path: Path, task: str, code: int
+) -> None:
+    async with workshop(tmp_path) as shop:
+        ear = shop.ear
+        first, *behind = [shop.job("noop") for _ in range(4)]
+        killer = shop.job(task, **({"code": 7} if task == "exit_hard" else {}))
+        hand = [first, killer, *behind]
+        while not ear.losses:  # on a busy machine the killer may be given back
+            ear.returned_jobs.clear()
+            shop.worker.hand(hand, 1e-6)
+            await ear.until(lambda: ear.losses or killer.id in ear.returned_jobs)
+        loss = ear.losses[0]
+        assert loss.code == code
+        assert loss.begun is not None
+        assert loss.begun[:2] == (killer.id, killer.lease)
+        unstarted = {job for job, _ in loss.unstarted}
+        assert unstarted - {first.id} == {job.id for job in behind}
+
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        assert await shop.result("echo", a=1) == {"a": 1}
+
+
+async def test_a_killed_worker_is_seen_at_once_and_its_children_go_with_it(
+    tmp_path: Path,
+) -> None:
+    async with workshop(tmp_path) as shop:
+        shop.give("start_a_child", pid_file=str(tmp_path / "pid"))
+        await shop.ear.until((tmp_path / "pid").exists)
+        child = Identity.of(int((tmp_path / "pid").read_text()))
+        assert child is not None
+
+        os.kill(shop.worker.process.pid, signal.SIGKILL)
+        await shop.ear.until(lambda: shop.ear.losses)
+
+        assert shop.ear.losses[0].code == -9
+        assert not child.is_alive()
+
+
+async def test_sigterm_interrupts_the_handler_and_then_the_worker_leaves(
+    tmp_path: Path,
+) -> None:
+    began, ended = tmp_path / "began", tmp_path / "ended"
+    async with workshop(tmp_path) as shop:
+        worker = shop.worker
+        job = shop.give("sleep", began=str(began), ended=str(ended))
+        await shop.ear.until(began.exists)
+
+        await worker.end(grace=20)
+
+        assert (await shop.ear.report_of(job)).outcome == "cancelled"
+        assert ended.read_text() == "Cancelled"
+        await worker.gone.wait()
+
+
+async def test_a_worker_is_replaced_after_so_many_jobs(tmp_path: Path) -> None:
+    async with workshop(tmp_path, recycle_after=2) as shop:
+        first = shop.worker
+        assert (await shop.run("noop")).outcome == "done"
+        assert (await shop.run("noop")).outcome == "done"
+
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        assert first.gone.is_set()
+        assert shop.worker is not first
+        assert shop.ear.losses == []
+
+
+async def test_a_worker_that_has_grown_too_large_is_replaced(tmp_path: Path) -> None:
+    async with workshop(tmp_path, recycle_memory=1) as shop:
+        first = shop.worker
+        assert (await shop.run("noop")).outcome == "done"
+
+        await shop.ear.until(lambda: shop.worker is not first)
+        assert shop.ear.losses == []
+
+
+async def test_workers_that_die_before_they_do_anything_come_back_more_slowly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "dies.py").write_text("print('cannot go on')\nimport os; os._exit(3)\n")
+    settings = {"path": [str(tmp_path)], "preload": ["dies"]}
+    async with workshop(tmp_path, wait=False, **settings) as shop:
+        await shop.ear.until(lambda: len(caplog.records) == 2)
+
+        assert "it exited with 3" in shop.pool.trouble
+        assert "again in 1 s" in caplog.messages[0]
+        assert "again in 2 s" in caplog.messages[1]
+
+
+async def test_a_preload_that_fails_is_told_and_its_workers_still_run_other_tasks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with workshop(tmp_path, preload=["unimportable", "app_handlers"]) as shop:
+        assert "preload of unimportable failed" in caplog.text
+        assert await shop.result("echo", a=1) == {"a": 1}
+
+
+async def test_stopping_lets_the_running_job_end_and_gives_the_others_back(
+    tmp_path: Path,
+) -> None:
+    began, go = tmp_path / "began", tmp_path / "go"
+    async with workshop(tmp_path) as shop:
+        running = shop.give("touch_and_wait", path=str(began), until=str(go))
+        await shop.ear.until(began.exists)
+        waiting = shop.job("noop")
+        shop.worker.hand([waiting], 1e-6)
+
+        stopping = asyncio.create_task(shop.pool.stop(grace=20))
+        await shop.ear.until(lambda: shop.ear.returned_jobs == [waiting.id])
+        go.touch()
+        await stopping
+
+        assert (await shop.ear.report_of(running)).outcome == "done"
+        assert shop.pool.workers == []
+        assert shop.ear.losses == []
+
+
+async def test_stopping_ends_a_worker_that_a_thread_of_the_application_holds(
+    tmp_path: Path,
+) -> None:
+    async with workshop(tmp_path) as shop:
+        await shop.run("leave_a_thread")
+        await shop.pool.stop(grace=0.05)
+
+        assert shop.pool.workers == []
+
+
+DAEMON = """
+import asyncio, sys
+from pathlib import Path
+from support.workers import workshop
+
+async def main(folder):
+    async with workshop(folder) as shop:
+        (folder / "pid").write_text(str(shop.worker.process.pid))
+        jobs = [shop.job("sleep", began=str(folder / "began"), ended=str(folder / "ended"))]
+        jobs += [shop.job("touch_file", path=str(folder / "too late")) for _ in range(5)]
+        shop.worker.hand(jobs, 1e-6, begun=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+async def test_a_worker_whose_daemon_is_gone_starts_nothing_more_and_goes_too(
+    tmp_path: Path,
+) -> None:
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    nobody = Ear()
+    daemon = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DAEMON, str(tmp_path), env={**os.environ, "PYTHONPATH": path}
+    )
+    try:
+        await nobody.until((tmp_path / "began").exists)
+        worker = Identity.of(int((tmp_path / "pid").read_text()))
+        assert worker is not None
+    finally:
+        daemon.kill()
+        await daemon.wait()
+
+    await nobody.until(lambda: not worker.is_alive())
+    assert (tmp_path / "ended").read_text() == "Cancelled"
+    assert not (tmp_path / "too late").exists()
