@@ -137,7 +137,8 @@ class Database:
                 cursor.execute(f"PRAGMA {name}").fetchone()
                 for name in ("freelist_count", "page_count")
             )
-            if has_more := free > max(FREE_PAGES, all_pages // 10):
+            has_more = bool(free > max(FREE_PAGES, all_pages // 10))
+            if has_more:
                 cursor.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
             cursor.execute("PRAGMA busy_timeout = 0")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -169,7 +170,11 @@ def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
     os.umask(0o077)  # the -wal and -shm files take their mode at creation
     options: dict[str, Any] = {
-        "connect_args": {"isolation_level": None, "check_same_thread": False, "timeout": BUSY_TIMEOUT}
+        "connect_args": {
+            "isolation_level": None,
+            "check_same_thread": False,
+            "timeout": BUSY_TIMEOUT,
+        }
     }
     writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, **options)
     readers = create_engine(

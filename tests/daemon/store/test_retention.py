@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+from sqlalchemy import Connection, Table, Text, insert, text
+
+from redrive.clock import SECOND
+from redrive.lifecycle import JobState
+from redrived.store import retention, tables
+from redrived.store.database import Database
+from redrived.store.enqueue import NewJob
+from redrived.store.ledger import Claim, claim
+from redrived.store.retention import Ended, Forgotten, Old
+from redrived.store.unit import Unit
+from support.clock import FakeClock
+from support.ground import Ground
+
+DAY = 86400.0
+
+
+def ended_before(ground: Ground, state: str = "done", days: float = 7) -> Ended:
+    return Ended(state, 0, ground.clock.now() - round(days * DAY * SECOND))
+
+
+def tables_with_rows(ground: Ground) -> set[str]:
+    def look(connection: Connection) -> set[str]:
+        names = ("jobs", "events", "ledger", "runs", "steps", "batches", "gates")
+        return {
+            name
+            for name in names
+            if connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one()
+        }
+
+    return ground.ask(look)
+
+
+class Row(NamedTuple):
+    table: Table
+    said: dict[str, object]
+
+
+def put(unit: Unit, rows: Sequence[Row]) -> list[None]:
+    """Rows of which only what matters is said."""
+    for table, said in rows:
+        needed = {
+            column.name: "" if isinstance(column.type, Text) else 0
+            for column in table.columns
+            if not column.nullable
+        }
+        unit.execute(insert(table).values(**{**needed, **said}))
+    return [None] * len(rows)
+
+
+def join_run(unit: Unit, ids: Sequence[int]) -> list[None]:
+    for id in ids:
+        unit.execute("UPDATE jobs SET run_id = 7 WHERE id = :id", id=id)
+    return [None] * len(ids)
+
+
+async def test_a_finished_job_goes_with_its_events_and_its_notes(
+    ground: Ground, clock: FakeClock
+) -> None:
+    ground.add()
+    (job,) = ground.take()
+    ground.do(claim, Claim(f"job:{job.id}", "mail"))
+    ground.finish(job)
+    clock.move(8 * DAY)
+    assert ground.do(retention.forget_jobs, ended_before(ground)) == Forgotten(1, [job.id])
+    assert tables_with_rows(ground) == set()
+    assert ground.counts() == {}
+
+
+async def test_what_is_young_waiting_or_dead_stays(ground: Ground, clock: FakeClock) -> None:
+    ground.add(*[NewJob(task="work", queue="default")] * 4)
+    dead, done, _ = ground.take(3)
+    ground.fail(dead)
+    clock.move(8 * DAY)
+    ground.finish(done)
+    assert ground.do(retention.forget_jobs, ended_before(ground)) == Forgotten()
+    assert ground.counts() == {"dead": 1, "done": 1, "leased": 1, "queued": 1}
+
+
+async def test_dead_jobs_go_when_they_are_asked_for(ground: Ground, clock: FakeClock) -> None:
+    ground.add()
+    (job,) = ground.take()
+    ground.fail(job)
+    clock.move(8 * DAY)
+    assert ground.do(retention.forget_jobs, ended_before(ground, "dead")).jobs == [job.id]
+
+
+async def test_one_chunk_at_most_is_forgotten_at_once(
+    ground: Ground, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "CHUNK", 2)
+    ground.add(*[NewJob(task="work", queue="default")] * 3)
+    for job in ground.take(3):
+        ground.finish(job)
+    clock.move(8 * DAY)
+    wish = ended_before(ground)
+    assert [ground.do(retention.forget_jobs, wish).n for _ in range(3)] == [2, 1, 0]
+
+
+async def test_a_job_of_a_run_stays_until_the_run_goes(ground: Ground, clock: FakeClock) -> None:
+    ground.add()
+    (job,) = ground.take()
+    ground.finish(job)
+    ground.do(join_run, job.id)
+    ground.do(claim, Claim("run:7", "mail"))
+    run: dict[str, object] = {"id": 7, "state": "done", "batch": "b", "finished_at": clock.now()}
+    ground.do(put, Row(tables.runs, run))
+    ground.do(put, Row(tables.steps, {"run_id": 7, "name": "s", "job": job.id}))
+    ground.do(put, Row(tables.batches, {"name": "b"}))
+    ground.do(put, Row(tables.gates, {"batch": "b"}))
+    clock.move(8 * DAY)
+    assert ground.do(retention.forget_jobs, ended_before(ground)) == Forgotten()
+    assert ground.do(retention.forget_runs, ended_before(ground)) == Forgotten(1, [job.id])
+    assert tables_with_rows(ground) == set()
+    assert ground.counts() == {}
+
+
+async def test_events_of_no_job_go_by_their_age(ground: Ground, clock: FakeClock) -> None:
+    def say(unit: Unit, kinds: Sequence[str]) -> list[None]:
+        for kind in kinds:
+            unit.emit(kind)
+        return [None] * len(kinds)
+
+    ground.add()
+    ground.do(say, "node_started")
+    clock.move(31 * DAY)
+    ground.do(say, "config_reloaded")
+    old = Old(0, clock.now() - round(30 * DAY * SECOND))
+    assert ground.do(retention.forget_events, old) == 1
+    assert [event.type for event in ground.events()] == ["step_started", "config_reloaded"]
+
+
+async def test_slots_redrives_receipts_and_starts_go_by_their_age(ground: Ground) -> None:
+    for at in (1, 9):
+        ground.do(put, Row(tables.slots, {"slot": at, "at": at}))
+        ground.do(put, Row(tables.redrives, {"id": at, "finished_at": at}))
+        ground.do(put, Row(tables.redrive_jobs, {"redrive": at}))
+        ground.do(put, Row(tables.receipts, {"request": str(at), "at": at}))
+        ground.do(put, Row(tables.starts, {"at": at}))
+    assert ground.do(retention.forget_traces, 5) == 3
+    assert ground.do(retention.forget_receipts, 5) == 2
+    assert ground.do(retention.forget_traces, 5) == 0
+
+
+async def test_the_file_shrinks_once_its_rows_are_gone(
+    database: Database, ground: Ground, clock: FakeClock
+) -> None:
+    if not database.is_sqlite:
+        pytest.skip("PostgreSQL gives its space back by itself")
+    ground.add(*[NewJob(task="work", queue="default", args='"' + "x" * 2000 + '"')] * 3000)
+    for job in ground.take(3000):
+        ground.finish(job)
+    clock.move(8 * DAY)
+    database.tidy()
+    before = database.path.stat().st_size
+    while ground.do(retention.forget_jobs, ended_before(ground)).n:
+        pass
+    while database.tidy():
+        pass
+    assert database.path.stat().st_size < before / 2
+    assert database.path.with_name(f"{database.path.name}-wal").stat().st_size == 0
+    assert ground.ask(lambda c: c.execute(text("PRAGMA integrity_check")).scalar_one()) == "ok"
+
+
+async def test_a_reader_never_keeps_the_writer_waiting(database: Database, ground: Ground) -> None:
+    if not database.is_sqlite:
+        pytest.skip("only SQLite moves its log into a file")
+    with database.readers.connect() as connection, connection.begin():
+        connection.execute(text("SELECT count(*) FROM jobs"))
+        ground.add()
+        assert database.tidy() is False
+    assert ground.counts() == {JobState.QUEUED: 1}
