@@ -1,0 +1,66 @@
+"""Legible in every theme, and without any colour at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive_tui.theme import (
+    ENVIRONMENT_COLOURS,
+    MONO,
+    PALETTES,
+    STATES,
+    contrast,
+    environment_style,
+    style,
+)
+
+LEGIBLE = 4.5
+DECORATION = {"rule"}  # lines and empty bars: nothing is read from them
+COLOURED = [name for name in PALETTES if name != MONO]
+
+
+@pytest.mark.parametrize("theme", COLOURED)
+def test_every_role_is_legible_on_every_background_it_can_meet(theme: str) -> None:
+    palette = PALETTES[theme]
+    for role in palette.roles.keys() - DECORATION:
+        look = style(theme, role)
+        assert look.color is not None
+        grounds = (
+            [look.bgcolor.name]
+            if look.bgcolor
+            else [
+                palette.background,
+                palette.surface,
+                palette.cursor,
+            ]
+        )
+        for ground in grounds:
+            assert contrast(look.color.name, ground) >= LEGIBLE, (role, ground)
+
+
+@pytest.mark.parametrize("colour", [*ENVIRONMENT_COLOURS, "no such colour"])
+def test_the_name_of_the_environment_is_legible_in_its_colour(colour: str) -> None:
+    look = environment_style("dark", colour)
+
+    assert look.color is not None
+    assert look.bgcolor is not None
+    assert contrast(look.color.name, look.bgcolor.name) >= LEGIBLE
+
+
+def test_every_theme_knows_every_role() -> None:
+    roles = {frozenset(palette.roles) for palette in PALETTES.values()}
+
+    assert len(roles) == 1
+    assert set(STATES) <= next(iter(roles))
+
+
+def test_mono_uses_no_colour() -> None:
+    for role in PALETTES[MONO].roles:
+        assert style(MONO, role).color is None
+        assert style(MONO, role).bgcolor is None
+    assert environment_style(MONO, "red").color is None
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
