@@ -1,0 +1,151 @@
+"""A daemon written down: the replies a console gets, from records a test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from redrive.errors import DaemonUnreachable, NotFound
+from redrive.filters import matches, parse
+from redrive.lifecycle import JobState
+from redrive.models import Event, Job, Run
+from redrive.protocol import commands, queries
+from redrive.protocol.commands import Act, Acted, Done, Outcome
+from redrive.protocol.queries import Request
+from redrive_tui.mirror import Mirror
+
+SORT_KEYS: dict[str, Callable[[Job], Any]] = {
+    "id": lambda job: job.id,
+    "next": lambda job: job.available_at or 0,
+    "attempt": lambda job: job.attempts,
+    "priority": lambda job: job.priority,
+}
+
+
+class Recorded:
+    """Answers from its own lists; a command only moves states, and is remembered."""
+
+    address = "ipc:///run/redrive"
+
+    def __init__(self, status: queries.StatusReply, welcome: queries.Welcome) -> None:
+        self.status = status
+        self.welcome = welcome
+        self.jobs: list[Job] = []
+        self.details: dict[int, queries.JobReply] = {}
+        self.groups: list[queries.GroupRow] = []
+        self.runs: list[Run] = []
+        self.batches: list[queries.BatchRow] = []
+        self.schedules: list[queries.ScheduleRow] = []
+        self.events: list[Event] = []
+        self.log = b""
+        self.asked: list[Request] = []
+        self.commanded: list[Request] = []
+        self.keys: list[str] = []
+        self.lost = False  # answers nothing more
+        self.fault: Exception | None = None  # raised by the next command
+
+    async def follow(self, mirror: Mirror) -> None:
+        mirror.meet(self.welcome)
+        mirror.load(self.status)
+        mirror.apply(self.events)
+
+    async def ask(self, query: Request) -> Any:
+        if self.lost:
+            raise DaemonUnreachable("no answer", hint="start it with `redrived`")
+        self.asked.append(query)
+        return getattr(self, f"_{type(query).__name__.lower()}")(query)
+
+    async def command(self, command: Request, *, key: str) -> Any:
+        if self.lost:
+            raise DaemonUnreachable("no answer", hint="start it with `redrived`")
+        if self.fault is not None:
+            fault, self.fault = self.fault, None
+            raise fault
+        self.commanded.append(command)
+        self.keys.append(key)
+        return self._act(command) if isinstance(command, Act) else Done(text="")
+
+    # Lists.
+
+    def _listjobs(self, query: queries.ListJobs) -> queries.JobPage:
+        found = self._matching(query.where, query.sort or "-id")
+        start = query.offset or 0
+        rows = found[start : start + query.limit]
+        return queries.JobPage(jobs=rows, after=None, as_of=self.status.seq, total=len(found))
+
+    def _matching(self, where: str, sort: str = "-id") -> list[Job]:
+        filter = parse(where)
+        found = [job for job in self.jobs if matches(filter, job, self.status.at)]
+        key = SORT_KEYS.get(sort.lstrip("-"), SORT_KEYS["id"])
+        return sorted(found, key=key, reverse=sort.startswith("-"))
+
+    def _listgroups(self, query: queries.ListGroups) -> queries.GroupPage:
+        return queries.GroupPage(groups=self.groups, as_of=self.status.seq)
+
+    def _listruns(self, query: queries.ListRuns) -> queries.RunPage:
+        runs = [run for run in self.runs if query.where in ("", f"batch:{run.batch}")]
+        return queries.RunPage(runs=runs, after=None, as_of=self.status.seq)
+
+    def _listbatches(self, query: queries.ListBatches) -> queries.BatchPage:
+        return queries.BatchPage(batches=self.batches, as_of=self.status.seq)
+
+    def _listschedules(self, query: queries.ListSchedules) -> queries.SchedulePage:
+        return queries.SchedulePage(schedules=self.schedules, as_of=self.status.seq)
+
+    # One thing.
+
+    def _showjob(self, query: queries.ShowJob) -> queries.JobReply:
+        if query.id in self.details:
+            return self.details[query.id]
+        for job in self.jobs:
+            if job.id == query.id:
+                return queries.JobReply(job=job, history=[])
+        raise NotFound(f"there is no job {query.id}", hint="`redrive jobs` lists them")
+
+    def _listevents(self, query: queries.ListEvents) -> queries.EventPage:
+        events = [event for event in self.events if query.id in (None, str(event.job))]
+        return queries.EventPage(events=events, head=self.status.seq)
+
+    def _readlog(self, query: queries.ReadLog) -> queries.LogReply:
+        data = self.log[query.offset :]
+        size = len(self.log)
+        return queries.LogReply(
+            data=data, offset=size, size=size, finished=True, attempt=1, execution=1
+        )
+
+    def _why(self, query: queries.Why) -> queries.WhyReply:
+        text = "waits for its next attempt"
+        return queries.WhyReply(
+            id=query.id, state="retry", code="retry", text=text, saw={"attempt": 3}
+        )
+
+    def _preview(self, query: queries.Preview) -> queries.PreviewReply:
+        found = self._matching(query.where) if query.where is not None else []
+        found += [job for job in self.jobs if job.id in query.ids]
+        states = [job.state.value for job in found]
+        return queries.PreviewReply(
+            total=len(found),
+            by_state={state: states.count(state) for state in dict.fromkeys(states)},
+            fits=len(found),
+            excluded={},
+            sample=found[:5],
+            as_of=self.status.seq,
+            newest=max((job.id for job in found), default=0),
+        )
+
+    def _fate(self, query: queries.Fate) -> queries.FateReply:
+        return queries.FateReply(known=query.request in self.keys)
+
+    # Commands.
+
+    def _act(self, act: commands.Act) -> Acted:
+        after = {"requeue": JobState.QUEUED, "cancel": JobState.CANCELLED}.get(act.verb)
+        meant = self._matching(act.where) if act.where is not None else []
+        ids = [*act.ids, *(str(job.id) for job in meant)]
+        if after is not None:
+            self.jobs = [
+                replace(job, state=after) if str(job.id) in ids else job for job in self.jobs
+            ]
+        return Acted(outcomes=[Outcome(id=id, done=True) for id in ids], total=len(ids))

@@ -1,0 +1,51 @@
+"""How the console stands with its daemon, in words; and whether it may ask for changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from redrive.models import Record
+from redrive_tui.formatting import Span, duration
+
+LAGGING_AFTER = 3.0  # seconds without a word; older than this, nothing may be changed
+
+LinkWord = Literal["connecting", "live", "lost", "restarted", "version"]
+
+
+class LinkState(Record, frozen=True, kw_only=True):
+    word: LinkWord = "connecting"
+    heard: float | None = None  # monotonic seconds of the last word from the daemon
+    since: float = 0.0  # when `word` became true, the same clock
+    retries: int = 0
+    detail: str = ""  # what the last try answered, or which versions differ
+
+    def age(self, now: float) -> float:
+        return max(0.0, now - (self.since if self.heard is None else self.heard))
+
+
+def words(link: LinkState, now: float) -> Span:
+    """What stands at the top right."""
+    age = link.age(now)
+    match link.word:
+        case "live" if age <= LAGGING_AFTER:
+            return f"live {age:.1f}s", "good"
+        case "live":
+            return f"lagging {duration(age)}", "warning"
+        case "lost":
+            return f"lost {duration(age)}, retry {link.retries}", "error"
+        case "restarted":
+            return "daemon restarted, re-reading", "warning"
+        case "version":
+            return "version differs", "error"
+        case "connecting":
+            return "connecting", "warning"
+
+
+def refusal(link: LinkState, now: float, *, read_only: bool) -> str | None:
+    """Why nothing may be changed right now, if so."""
+    if read_only:
+        return "this console may only look: its key or socket has the viewer role"
+    if link.word == "live" and link.age(now) <= LAGGING_AFTER:
+        return None
+    text, _ = words(link, now)
+    return f"what you see may be out of date ({text}); nothing was sent"
