@@ -56,11 +56,12 @@ class Marks:
 
     def add(self, out: int, err: int) -> None:
         now = array("Q", (out, err))
-        last, before = self._lengths[-2:], self._lengths[-4:-2]
+        last = self._lengths[-2:]
+        before = self._lengths[-4:-2] or (0, 0)
         if last == now:
             return
         # While only one stream grows, its newest mark says it all.
-        if before and any(before[i] == last[i] == now[i] for i in (0, 1)):
+        if last and any(before[i] == last[i] == now[i] for i in (0, 1)):
             del self._lengths[-2:]
         self._lengths.extend(now)
 
