@@ -7,6 +7,7 @@ frame would garble all that follows. It leaves its words here and wakes the read
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import deque
 from itertools import count
@@ -26,6 +27,7 @@ class NotAnswered(RuntimeError):
 class Outbox:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._pid = os.getpid()
         self._words: deque[str] = deque()
         self._reports: deque[str] = deque()
         self._flushing = threading.Lock()
@@ -42,6 +44,8 @@ class Outbox:
 
     def ask(self, job: int, lease: int, question: str, value: Any) -> Any:
         """Ask the daemon and wait for its answer."""
+        if os.getpid() != self._pid:
+            raise NotAnswered(f"{question}: a process that the handler forked cannot ask")
         number = next(self._questions)
         answer = self._waiting[number] = _Answer()
         try:
@@ -60,12 +64,14 @@ class Outbox:
         self._reports.append(row)
 
     def flush(self) -> None:
-        """Send everything, words first: a job's words belong before its end."""
+        """Send everything; what a job said goes before its end."""
         with self._flushing:
+            # Taken first, sent last: the words of every job whose end is here are here, too.
+            reports = _take_all(self._reports)
             messages = _take_all(self._words)
             part: list[str] = []
             size = 0
-            for row in _take_all(self._reports):
+            for row in reports:
                 part.append(row)
                 size += len(row)
                 if size > LARGEST_REPORT:

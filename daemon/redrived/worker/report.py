@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from redrive.job import CurrentJob
 from redrive.outcomes import Cancelled, Permanent, Snooze, Transient
@@ -94,10 +94,11 @@ def _as_json(task: str, value: Any) -> tuple[str, dict[str, Any] | None]:
 
 
 def _is_deep(value: Any, levels: int) -> bool:
-    if not isinstance(value, (dict, list, tuple)):
+    if isinstance(value, dict):
+        value = list(cast("dict[str, Any]", value).values())
+    elif not isinstance(value, (list, tuple)):
         return False
-    items: Any = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deep(item, levels - 1) for item in items)
+    return levels == 0 or any(_is_deep(item, levels - 1) for item in cast("list[Any]", value))
 
 
 def _unfit(message: str) -> dict[str, Any]:

@@ -67,12 +67,8 @@ class Runner:
     def _run(self, row: Row, began: int, since_epoch: int) -> int:
         """Run one job and leave its report in the outbox; when it ended."""
         page = self._begun_page
-        page[0], page[1], page[2], page[3] = (
-            row[ID],
-            row[LEASE],
-            row[EXECUTION],
-            began + since_epoch,
-        )
+        page[0], page[1] = row[ID], row[LEASE]
+        page[2], page[3] = row[EXECUTION], began + since_epoch
         self._hand.began = began
         job, value, error = self._attempt(row)
         if self._forked:

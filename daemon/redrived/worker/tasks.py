@@ -17,14 +17,19 @@ class UnknownTask(LookupError):
 
 class Task:
     def __init__(
-        self, python: str, beat_every: float, env: dict[str, str] | None, cwd: str | None
+        self,
+        home: str,
+        python: str,
+        beat_every: float,
+        env: dict[str, str] | None,
+        cwd: str | None,
     ) -> None:
         self.python = python
         self.beat_every = beat_every
         self._env = env or {}
-        self._cwd = cwd or os.getcwd()
+        self._cwd = cwd or home
         # Needs no surroundings of its own.
-        self.plain = not env and os.path.realpath(self._cwd) == os.getcwd()
+        self.plain = not env and os.path.realpath(self._cwd) == home
         self._handler: Handler | None = None
 
     def handler(self) -> Handler:
@@ -60,10 +65,12 @@ class Task:
 
 class Tasks:
     def __init__(self) -> None:
+        self._home = os.getcwd()
         self._tasks: dict[str, Task] = {}
 
     def announce(self, tasks: dict[str, list[Any]]) -> None:
-        self._tasks = {name: Task(*facts) for name, facts in tasks.items()}
+        """Heard by the reader, while a job may be in surroundings of its own."""
+        self._tasks = {name: Task(self._home, *facts) for name, facts in tasks.items()}
 
     def named(self, name: str) -> Task:
         try:

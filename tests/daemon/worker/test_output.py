@@ -38,6 +38,15 @@ async def test_logging_ends_in_the_output_even_when_nobody_set_it_up(shop: Works
     assert "from the app" in text
 
 
+async def test_what_c_code_prints_is_with_the_attempt_that_called_it(shop: Workshop) -> None:
+    first, _, third = await shop.run_all(
+        [shop.job("print_from_c", text="one"), shop.job("noop"), shop.job("print_from_c", text="3")]
+    )
+
+    assert shop.output(first) == "one\n"
+    assert shop.output(third) == "3\n"
+
+
 async def test_output_can_be_followed_while_the_job_runs(shop: Workshop, tmp_path: Path) -> None:
     live = Path(shop.worker.process.live_output)
     shop.give("print_and_wait", text="soon", path=str(tmp_path / "go"))

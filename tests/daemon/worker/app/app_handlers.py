@@ -126,6 +126,12 @@ def speak() -> None:
     print("and an unfinished line", end="")
 
 
+def print_from_c(text: str) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).printf(b"%s\n", text.encode())
+
+
 def log_something() -> None:
     redrive.current_job().log.info("from the job")
     logging.getLogger("app").warning("from the app")
