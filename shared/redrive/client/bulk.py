@@ -31,8 +31,8 @@ async def enqueue(client: Asked, task: str, orders: Iterable[JobOrder]) -> Enque
         total = Enqueued(
             count=total.count + reply.count,
             created=total.created + reply.created,
-            first_id=total.first_id or reply.first_id,
-            last_id=reply.last_id,
+            first_id=min(total.first_id or reply.first_id, reply.first_id),
+            last_id=max(total.last_id, reply.last_id),
             jobs=total.jobs + reply.jobs,
         )
     return total

@@ -1,0 +1,45 @@
+"""`redrive config`: is the file right, and what does it amount to?"""
+
+from __future__ import annotations
+
+import tomllib
+
+import click
+
+from redrive.cli.output import print_json, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Noun
+
+
+@click.group(cls=Noun)
+def config() -> None:
+    """Check the config file, or show what it amounts to."""
+
+
+@config.command(examples=["redrive config check", "redrive --config new.toml config check"])
+@click.pass_obj
+def check(settings: Settings) -> None:
+    """Read the whole file and name every mistake by its place; exit 78 when there is one."""
+    found = settings.whole_config().config
+    counts = {
+        name: len(getattr(found, name))
+        for name in ("tasks", "queues", "pipelines", "schedules", "pools", "errors", "hooks")
+    }
+    if settings.as_json:
+        print_json({"path": found.path, "ok": True, **counts})
+    else:
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        say(f"{found.path} is right: {listed}")
+
+
+@config.command(examples=["redrive config show", "redrive config show --json | jq .queues"])
+@click.pass_obj
+def show(settings: Settings) -> None:
+    """Print the config in force: defaults filled in, secrets left out."""
+    from redrive.config import show as as_toml
+
+    text = as_toml(settings.whole_config())
+    if settings.as_json:
+        print_json(tomllib.loads(text))
+    else:
+        say(text.rstrip())

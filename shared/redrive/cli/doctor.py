@@ -1,0 +1,49 @@
+"""`redrive doctor`: what is not as it should be, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from redrive.cli.output import print_each, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.errors import Exit, RedriveError
+from redrive.protocol.queries import Check, Doctor, DoctorReply
+
+
+@click.command(cls=Verb, examples=["redrive doctor"])
+@click.pass_obj
+def doctor(settings: Settings) -> int:
+    """Check the config, the way to the daemon, and the daemon itself; exit 1 on a finding."""
+    checks = list(_checks(settings))
+    if settings.as_json:
+        print_each(checks)
+    else:
+        for check in checks:
+            say(f"{'ok ' if check.ok else 'BAD'}  {check.name}: {check.text}")
+            if check.hint and not check.ok:
+                say(f"       {check.hint}")
+    return Exit.OK if all(check.ok for check in checks) else Exit.FAILED
+
+
+def _checks(settings: Settings) -> Iterator[Check]:
+    try:
+        loaded = settings.whole_config()
+        yield Check(name="config", ok=True, text=f"{loaded.config.path} is right")
+    except RedriveError as error:
+        yield _finding("config", error)
+    try:
+        with settings.client() as client:
+            welcome = client.hello()
+            text = f"redrive {welcome.program}, pid {welcome.pid}, you are {welcome.role}"
+            yield Check(name="daemon", ok=True, text=text)
+            reply: DoctorReply = client.ask(Doctor())
+            yield from reply.checks
+    except RedriveError as error:
+        yield _finding("daemon", error)
+
+
+def _finding(name: str, error: RedriveError) -> Check:
+    return Check(name=name, ok=False, text=error.message, hint=error.hint)

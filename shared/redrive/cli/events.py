@@ -1,0 +1,110 @@
+"""`redrive events`: the log, as it was and as it grows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from redrive.cli import kinds, words
+from redrive.cli.output import print_json, remark, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.models import Event
+
+if TYPE_CHECKING:
+    from redrive.blocking import Client
+
+_LAST = 50  # for a person
+_LAST_FOLLOWED = 10
+_PAGE = 1000
+
+
+@click.command(
+    cls=Verb,
+    examples=[
+        "redrive events",
+        "redrive events 12",
+        "redrive events -f",
+        "redrive events --after 4711 --json",
+    ],
+)
+@click.argument("id", type=kinds.id, required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on as they happen.")
+@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only what came later.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest so many.")
+@click.pass_obj
+def events(
+    settings: Settings, id: str | None, follow: bool, after: int | None, last: int | None
+) -> None:
+    """Print the event log, oldest first; of one job or run when ID is given.
+
+    Without ID and --json: the newest of it.
+    """
+    if last is None and after is None and id is None:
+        if follow:
+            last = _LAST_FOLLOWED
+        elif not settings.as_json:
+            last = _LAST
+    with settings.client() as client:
+        head = _print_past(settings, client, id, after or 0, last)
+        if follow:
+            _follow(settings, client, id, head)
+
+
+def _print_past(
+    settings: Settings, client: Client, id: str | None, after: int, last: int | None
+) -> int:
+    """The seq up to which everything that was asked for has been printed."""
+    if last is not None and id is None:
+        page = client.events(last=last)
+        _print_all(settings, [event for event in page.events if event.seq > after])
+        return page.head
+    found: list[Event] = []
+    while True:
+        page = client.events(id, after=after, limit=_PAGE)
+        if last is None:
+            _print_all(settings, page.events)
+        else:
+            found += page.events
+        if len(page.events) < _PAGE:
+            _print_all(settings, found[-last:] if last else [])
+            return page.head
+        after = page.events[-1].seq
+
+
+def _follow(settings: Settings, client: Client, id: str | None, seq: int) -> None:
+    from redrive.client import Away
+
+    for told in client.follow(seq):
+        if isinstance(told, Event) and id in (None, told.run, str(told.job)):
+            _print_all(settings, [told])
+        elif isinstance(told, Away):
+            remark(f"redrive: {told.error.message}; waiting for it")
+
+
+def _print_all(settings: Settings, found: list[Event]) -> None:
+    for event in found:
+        if settings.as_json:
+            print_json(event)
+        else:
+            say(_line(event))
+    sys.stdout.flush()
+
+
+def _line(event: Event) -> str:
+    about = [str(event.job)] * (event.job is not None) + [event.run] * (event.run is not None)
+    attempt = f"attempt {event.attempt}" if event.attempt else ""
+    data = json.dumps(event.data, ensure_ascii=False, default=str) if event.data else ""
+    parts = [
+        str(event.seq).rjust(8),
+        words.clock_time(event.at),
+        event.type.ljust(20),
+        " ".join(filter(None, about)).ljust(8),
+        (event.state or "").ljust(7),
+        attempt.ljust(10),
+        data,
+    ]
+    return "  ".join(parts).rstrip()

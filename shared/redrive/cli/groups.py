@@ -1,0 +1,51 @@
+"""`redrive groups`: dead and retrying jobs by what went wrong."""
+
+from __future__ import annotations
+
+import click
+
+from redrive.cli import listing, words
+from redrive.cli.output import Column, print_each, print_table
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.protocol.queries import GroupPage, GroupRow, ListGroups
+
+_COLUMNS = (
+    Column("GROUP"),
+    Column("DEAD", right=True),
+    Column("RETRYING", right=True),
+    Column("LAST"),
+    Column("TYPE"),
+    Column("TASKS", shrinks=True),
+    Column("ERROR", shrinks=True),
+)
+
+
+@click.command(
+    cls=Verb,
+    examples=[
+        "redrive groups",
+        "redrive groups --where queue:bulk",
+        "redrive requeue --where 'state:dead group:FINGERPRINT' --pace 50/min",
+    ],
+)
+@listing.where_option
+@click.option("--limit", type=click.IntRange(min=1), default=200, metavar="N")
+@click.pass_obj
+def groups(settings: Settings, where: str | None, limit: int) -> None:
+    """List error groups: jobs whose last errors have the same fingerprint."""
+    with settings.client() as client:
+        page: GroupPage = client.ask(ListGroups(where=where or "", limit=limit))
+    if settings.as_json:
+        print_each(page.groups)
+    else:
+        print_table(_COLUMNS, map(_row, page.groups), empty="no errors")
+
+
+def _row(group: GroupRow) -> tuple[object, ...]:
+    tasks = ", ".join(sorted(group.tasks, key=lambda task: -group.tasks[task]))
+    last = words.relative(group.last_at, words.now())
+    return (
+        group.fingerprint, group.dead, group.retrying, last,
+        group.error_type, tasks, group.signature,
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""`redrive`: the root of the command line, and what becomes of everything that goes wrong in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from redrive.cli.settings import Settings
+from redrive.cli.verb import LazyNoun, common_options
+from redrive.config import ConfigRejected
+from redrive.errors import Exit, RedriveError
+
+_INTERRUPTED = 130
+_READER_GONE = 141
+
+_HOMES = {
+    "up": "redrive.cli.up",
+    "status": "redrive.cli.status",
+    "enqueue": "redrive.cli.enqueue",
+    "start": "redrive.cli.start",
+    "jobs": "redrive.cli.jobs",
+    "runs": "redrive.cli.runs",
+    "batches": "redrive.cli.runs",
+    "groups": "redrive.cli.groups",
+    "queues": "redrive.cli.queues",
+    "schedules": "redrive.cli.schedules",
+    "nodes": "redrive.cli.nodes",
+    "show": "redrive.cli.show",
+    "why": "redrive.cli.why",
+    "events": "redrive.cli.events",
+    "logs": "redrive.cli.logs",
+    "wait": "redrive.cli.wait",
+    "requeue": "redrive.cli.acting",
+    "cancel": "redrive.cli.acting",
+    "kill": "redrive.cli.acting",
+    "restart": "redrive.cli.acting",
+    "run-now": "redrive.cli.acting",
+    "hold": "redrive.cli.acting",
+    "release": "redrive.cli.acting",
+    "discard": "redrive.cli.acting",
+    "redrives": "redrive.cli.redrives",
+    "undo": "redrive.cli.redrives",
+    "pause": "redrive.cli.pausing",
+    "resume": "redrive.cli.pausing",
+    "trigger": "redrive.cli.pausing",
+    "drain": "redrive.cli.drain",
+    "classify": "redrive.cli.rehearsing",
+    "policy": "redrive.cli.rehearsing",
+    "rules": "redrive.cli.rehearsing",
+    "config": "redrive.cli.config",
+    "reload": "redrive.cli.reload",
+    "pipeline": "redrive.cli.pipeline",
+    "backup": "redrive.cli.backup",
+    "keys": "redrive.cli.keys",
+    "doctor": "redrive.cli.doctor",
+    "completion": "redrive.cli.completion",
+}
+
+
+def _print_versions(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    import platform
+    import sqlite3
+
+    import zmq
+
+    from redrive import __version__
+
+    click.echo(f"redrive {__version__}")
+    click.echo(f"SQLite  {sqlite3.sqlite_version}")
+    click.echo(f"libzmq  {zmq.zmq_version()}")
+    click.echo(f"Python  {platform.python_version()}")
+    context.exit()
+
+
+@click.group(cls=LazyNoun, homes=_HOMES, invoke_without_command=True)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_versions,
+    help="Show the versions of redrive and of what it stands on.",
+)  # fmt: skip
+@click.pass_context
+def root(context: click.Context) -> None:
+    """Run jobs that are allowed to fail: durable queues, honest retries, a console.
+
+    Without a command, opens the console.
+    """
+    if os.environ.get("NO_COLOR"):
+        context.color = False
+    if context.invoked_subcommand is not None:
+        return
+    settings = context.ensure_object(Settings)
+    if sys.stdin.isatty() and sys.stdout.isatty() and not settings.as_json:
+        from redrive.cli.up import open_console
+
+        open_console(settings)
+    from redrive.cli.status import print_status
+
+    print_status(settings)
+
+
+root.params += common_options()
+
+
+def main() -> NoReturn:
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _READER_GONE
+    if code == _READER_GONE:
+        # What is left in the buffer has no reader; the interpreter would complain of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code; everything that goes wrong becomes a sentence, a hint and a code."""
+    try:
+        code = root.main(arguments, "redrive", standalone_mode=False, obj=Settings())
+        return code if isinstance(code, int) else Exit.OK
+    except (click.Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _READER_GONE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "redrive"
+        _complain(_uncapitalised(error.format_message()), f"`{command} --help` explains it")
+        return Exit.USAGE
+    except click.ClickException as error:
+        _complain(_uncapitalised(error.format_message()))
+        return Exit.FAILED
+    except ConfigRejected as error:
+        click.echo(error.message, err=True)
+        _complain(f"the config was refused for {_counted(len(error.problems))}", error.hint)
+        return error.exit_code
+    except RedriveError as error:
+        _complain(error.message, error.hint)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 the last place that can catch it
+        _complain(
+            f"that is a defect of redrive: {type(error).__name__}: {error}",
+            f"the details are in {_crash_report(arguments)}",
+        )
+        return Exit.INTERNAL
+
+
+def _complain(message: str, hint: str = "") -> None:
+    from redrive.cli.cleaning import clean_lines
+
+    click.echo(clean_lines(f"redrive: {message}"), err=True)
+    if hint:
+        click.echo(clean_lines(f"  {hint}"), err=True)
+
+
+def _counted(problems: int) -> str:
+    return "1 problem" if problems == 1 else f"{problems} problems"
+
+
+def _uncapitalised(message: str) -> str:
+    return message[:1].lower() + message[1:].rstrip(".")
+
+
+def _crash_report(arguments: list[str]) -> str:
+    """Written where only the user can read it: arguments may be secret."""
+    import tempfile
+    import traceback
+
+    from redrive import __version__
+
+    handle, path = tempfile.mkstemp(prefix="redrive-crash-", suffix=".txt")
+    with os.fdopen(handle, "w") as file:
+        file.write(f"redrive {__version__}, Python {sys.version}\n")
+        file.write(f"arguments: {arguments}\n\n{traceback.format_exc()}")
+    return path

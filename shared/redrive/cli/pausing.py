@@ -1,0 +1,60 @@
+"""`redrive pause`, `redrive resume` and `redrive trigger`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from redrive.cli.output import print_done
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.protocol.commands import ControlRedrive, PauseIt, ResumeIt, Trigger
+
+if TYPE_CHECKING:
+    from redrive.protocol.queries import Request
+
+_REDRIVE = "redrive:"
+
+
+@click.command(
+    cls=Verb,
+    examples=["redrive pause bulk --why 'vendor is down'", "redrive pause schedule:nightly"],
+)
+@click.argument("name")
+@click.option("--why", metavar="TEXT", help="Shown wherever the pause is.")
+@click.pass_obj
+def pause(settings: Settings, name: str, why: str | None) -> None:
+    """Pause NAME: queue:X, task:X, schedule:X, redrive:N, or X when only one has that name.
+
+    What runs goes on; nothing more is started.
+    """
+    _ask(settings, _for_redrive(name, "pause") or PauseIt(name=name, why=why))
+
+
+@click.command(cls=Verb, examples=["redrive resume bulk", "redrive resume queue:bulk"])
+@click.argument("name")
+@click.pass_obj
+def resume(settings: Settings, name: str) -> None:
+    """Let what was paused go on: queue:X, task:X, schedule:X, redrive:N, or X."""
+    _ask(settings, _for_redrive(name, "resume") or ResumeIt(name=name))
+
+
+@click.command(cls=Verb, examples=["redrive trigger nightly"])
+@click.argument("schedule")
+@click.pass_obj
+def trigger(settings: Settings, schedule: str) -> None:
+    """Fire SCHEDULE now, beside its slots."""
+    _ask(settings, Trigger(schedule=schedule))
+
+
+def _for_redrive(name: str, verb: str) -> ControlRedrive | None:
+    number = name.removeprefix(_REDRIVE)
+    if number == name or not number.isdecimal():
+        return None
+    return ControlRedrive(redrive=int(number), verb=verb)
+
+
+def _ask(settings: Settings, request: Request) -> None:
+    with settings.client() as client:
+        print_done(settings.as_json, client.ask(request))

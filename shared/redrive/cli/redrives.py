@@ -1,0 +1,63 @@
+"""`redrive redrives` and `redrive undo`: sets that were given another life."""
+
+from __future__ import annotations
+
+import click
+
+from redrive.cli import words
+from redrive.cli.output import Column, print_done, print_each, print_table
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.protocol.commands import Undo
+from redrive.protocol.queries import ListRedrives, RedrivePage, RedriveRow
+
+_COLUMNS = (
+    Column("ID", right=True),
+    Column("STATE", coloured=True),
+    Column("REQUEUED", right=True),
+    Column("DONE", right=True),
+    Column("FAILED", right=True),
+    Column("SKIPPED", right=True),
+    Column("BEGUN"),
+    Column("BY"),
+    Column("OF", shrinks=True),
+)
+
+
+@click.command(
+    cls=Verb,
+    examples=["redrive redrives", "redrive pause redrive:3", "redrive undo 3"],
+)
+@click.option("--limit", type=click.IntRange(min=1), default=100, metavar="N")
+@click.pass_obj
+def redrives(settings: Settings, limit: int) -> None:
+    """List redrives with their progress, the newest first."""
+    with settings.client() as client:
+        page: RedrivePage = client.ask(ListRedrives(limit=limit))
+    if settings.as_json:
+        print_each(page.redrives)
+    else:
+        print_table(_COLUMNS, map(_row, page.redrives), empty="no redrives")
+
+
+@click.command(cls=Verb, examples=["redrive undo 3"])
+@click.argument("redrive", metavar="ID", type=click.IntRange(min=1))
+@click.pass_obj
+def undo(settings: Settings, redrive: int) -> None:
+    """Take back redrive ID: jobs of it that have not run are what they were."""
+    with settings.client() as client:
+        print_done(settings.as_json, client.ask(Undo(redrive=redrive)))
+
+
+def _row(redrive: RedriveRow) -> tuple[object, ...]:
+    return (
+        redrive.id,
+        redrive.state,
+        f"{redrive.requeued}/{redrive.total}",
+        redrive.succeeded,
+        redrive.failed,
+        redrive.skipped,
+        words.relative(redrive.created_at, words.now()),
+        redrive.by,
+        redrive.where or "ids",
+    )

@@ -1,0 +1,117 @@
+"""`redrive classify`, `redrive policy` and `redrive rules test`: what the config would do.
+
+The first two read the config file themselves, so that a rule can be tried before any daemon
+has seen it. The last needs the errors that the daemon has recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from redrive.cli import kinds, words
+from redrive.cli.output import Column, print_fields, print_json, print_table, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Noun, Verb
+from redrive.config.values import format_duration
+from redrive.errors import UsageProblem
+from redrive.models import plain
+from redrive.protocol.queries import RuleChange, RulesReply, TestRules
+
+_TIMELINE = (
+    Column("ATTEMPT", right=True),
+    Column("AFTER", right=True),
+    Column("SINCE THE FIRST", right=True),
+    Column("BETWEEN"),
+)
+_CHANGES = (
+    Column("JOB", right=True),
+    Column("WAS"),
+    Column("NOW"),
+    Column("RULE", shrinks=True),
+    Column("MESSAGE", shrinks=True),
+)
+
+
+@click.command(
+    cls=Verb,
+    examples=[
+        "redrive classify 'connection refused'",
+        "redrive classify --json 'quota exceeded for project 7'",
+    ],
+)
+@click.argument("text")
+@click.option("--task", metavar="NAME", help="As if this task had failed with it.")
+@click.pass_obj
+def classify(settings: Settings, text: str, task: str | None) -> None:
+    """Show which rule of the config would match an error that says TEXT."""
+    from redrive.rules import Evidence, Rulebook
+
+    rulebook = Rulebook(settings.whole_config().config.errors)
+    found = rulebook.classify(Evidence(message=text, task=task))
+    shown = {**plain(found), "message": text, "should_retry": found.should_retry}
+    if settings.as_json:
+        print_json(shown)
+    else:
+        print_fields((name.replace("_", " "), value) for name, value in shown.items())
+
+
+@click.command(cls=Verb, examples=["redrive policy default", "redrive policy fetch --json"])
+@click.argument("name")
+@click.pass_obj
+def policy(settings: Settings, name: str) -> None:
+    """Print the timeline that retry policy NAME makes, or that of the task of this name."""
+    from redrive.policy import resolve, timeline
+
+    config = settings.whole_config().config
+    is_policy = name in config.retry or name == "default"
+    if not is_policy and name not in config.tasks:
+        raise UsageProblem(
+            f"neither a retry policy nor a task is named {name!r}",
+            hint=f"there are {', '.join(sorted({'default', *config.retry, *config.tasks}))}",
+        )
+    found = resolve(name if is_policy else config.tasks[name].retry, config.retry)
+    attempts = timeline(found)
+    if settings.as_json:
+        print_json({"name": name, "policy": plain(found), "timeline": list(map(plain, attempts))})
+        return
+    say(f"{found.max_attempts} attempts; unknown errors: {found.unknown}")
+    print_table(
+        _TIMELINE,
+        [
+            (
+                each.attempt,
+                format_duration(each.delay),
+                format_duration(each.at),
+                "" if each.at_min == each.at_max else f"{words.span(each.at_min)} and"
+                f" {words.span(each.at_max)}",
+            )
+            for each in attempts
+        ],
+        empty="",
+    )  # fmt: skip
+
+
+@click.group(cls=Noun)
+def rules() -> None:
+    """Try the [[errors]] rules of the config."""
+
+
+@rules.command("test", examples=["redrive rules test --since 7d"])
+@click.option("--since", type=kinds.duration, default="7d", help="How far back; default 7d.")
+@click.pass_obj
+def test_rules(settings: Settings, since: float) -> None:
+    """Replay the errors that were recorded against the rules in the config file."""
+    with settings.client() as client:
+        reply: RulesReply = client.ask(TestRules(since=since), timeout=60.0)
+    if settings.as_json:
+        print_json(reply)
+        return
+    say(f"{reply.examined:,} errors examined, {len(reply.changed):,} would be judged otherwise")
+    if reply.changed:
+        print_table(_CHANGES, map(_change_row, reply.changed), empty="")
+
+
+def _change_row(change: RuleChange) -> tuple[Any, ...]:
+    return change.job, change.was, change.now, change.rule, change.message

@@ -1,0 +1,93 @@
+"""`redrive runs` and `redrive batches`: items on their way through pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from redrive.cli import listing, words
+from redrive.cli.output import Column, print_each, print_table
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.models import Run
+from redrive.protocol.queries import BatchPage, BatchRow, ListBatches
+
+_RUNS = (
+    Column("ID", right=True),
+    Column("PIPELINE"),
+    Column("STATE", coloured=True),
+    Column("STATUS"),
+    Column("STEPS"),
+    Column("BATCH"),
+    Column("KEY", shrinks=True),
+    Column("AGE"),
+)
+_BATCHES = (
+    Column("NAME", shrinks=True),
+    Column("PIPELINE"),
+    Column("RUNS", right=True),
+    Column("RUNNING", right=True),
+    Column("DONE", right=True),
+    Column("FAILED", right=True),
+    Column("CANCELLED", right=True),
+    Column("GATES", shrinks=True),
+)
+
+
+@click.command(
+    cls=Verb,
+    examples=["redrive runs", "redrive runs --where 'state:failed batch:2026-11'"],
+)
+@listing.where_option
+@listing.page_options
+@click.pass_obj
+def runs(settings: Settings, where: str | None, limit: int | None, after: str | None) -> None:
+    """List runs of pipelines, the newest first."""
+    with settings.client() as client:
+
+        def ask(count: int, cursor: str | None) -> listing.Page[Run]:
+            page = client.runs(where or "", limit=count, after=cursor)
+            return page.runs, page.after
+
+        pages = listing.Pages(ask, listing.limit_for(settings, limit), after)
+        listing.print_pages(settings, pages, _print_runs)
+
+
+@click.command(cls=Verb, examples=["redrive batches"])
+@click.option("--limit", type=click.IntRange(min=1), default=200, metavar="N")
+@click.pass_obj
+def batches(settings: Settings, limit: int) -> None:
+    """List batches: their runs by state, and the gates they wait at."""
+    with settings.client() as client:
+        page: BatchPage = client.ask(ListBatches(limit=limit))
+    if settings.as_json:
+        print_each(page.batches)
+    else:
+        print_table(_BATCHES, map(_batch_row, page.batches), empty="no batches")
+
+
+def _print_runs(found: Iterable[Run]) -> None:
+    now = words.now()
+    print_table(_RUNS, (_run_row(run, now) for run in found), empty="no runs")
+
+
+def _run_row(run: Run, now: int) -> tuple[object, ...]:
+    done = sum(step.state == "done" for step in run.steps)
+    steps = f"{done}/{len(run.steps)}" if run.steps else "-"
+    age = words.relative(run.created_at, now)
+    return run.id, run.pipeline, run.state, run.status, steps, run.batch, run.key, age
+
+
+def _batch_row(batch: BatchRow) -> tuple[object, ...]:
+    now = words.now()
+    gates = ", ".join(
+        f"{gate.step} opened"
+        if gate.opened_at
+        else f"{gate.step} opens {words.relative(gate.opens_at, now)}"
+        if gate.opens_at
+        else f"{gate.step} waits for {gate.unsettled}"
+        for gate in batch.gates
+    )
+    counts = (batch.runs, batch.running, batch.done, batch.failed, batch.cancelled)
+    return (batch.name, batch.pipeline, *counts, gates)

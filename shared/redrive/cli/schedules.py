@@ -1,0 +1,50 @@
+"""`redrive schedules`: what fires when, and what became of the last times."""
+
+from __future__ import annotations
+
+import click
+
+from redrive.cli import words
+from redrive.cli.output import Column, print_each, print_table
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.protocol.queries import ListSchedules, SchedulePage, ScheduleRow
+
+_COLUMNS = (
+    Column("SCHEDULE"),
+    Column("", coloured=True),
+    Column("WHEN", shrinks=True),
+    Column("NEXT"),
+    Column("WHAT", shrinks=True),
+    Column("LAST"),
+    Column("MISSED"),
+    Column("OVERLAP"),
+)
+
+
+@click.command(cls=Verb, examples=["redrive schedules", "redrive trigger nightly"])
+@click.pass_obj
+def schedules(settings: Settings) -> None:
+    """List schedules with their next and their last slots."""
+    with settings.client() as client:
+        page: SchedulePage = client.ask(ListSchedules())
+    if settings.as_json:
+        print_each(page.schedules)
+    else:
+        print_table(_COLUMNS, map(_row, page.schedules), empty="no schedules")
+
+
+def _row(schedule: ScheduleRow) -> tuple[object, ...]:
+    now = words.now()
+    upcoming = words.relative(schedule.next[0], now) if schedule.next else None
+    last = schedule.last[-1] if schedule.last else None
+    return (
+        schedule.name,
+        "PAUSED" if schedule.paused else "",
+        f"{schedule.words} ({schedule.timezone})",
+        upcoming,
+        schedule.what,
+        last and f"{last.state or last.outcome} {words.relative(last.at, now)}",
+        schedule.missed,
+        schedule.overlap,
+    )

@@ -1,0 +1,33 @@
+"""What every verb is given: which config, which form of output, and the way to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from redrive.config import Config, Loaded, find_config, load, load_client
+
+if TYPE_CHECKING:
+    from redrive.blocking import Client
+
+
+class Settings:
+    config_path: str | None = None
+    as_json: bool = False
+
+    @cached_property
+    def config(self) -> Config:
+        """The tables that clients read; a mistake elsewhere in the file is not their business."""
+        return load_client(find_config(self.config_path)).config
+
+    def whole_config(self) -> Loaded:
+        return load(find_config(self.config_path))
+
+    @contextmanager
+    def client(self) -> Generator[Client]:
+        from redrive.blocking import Client
+
+        with Client(self.config, name="redrive command line") as client:
+            yield client

@@ -1,0 +1,82 @@
+"""`redrive start`: runs of a pipeline, one or a file of them."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import click
+
+from redrive.cli import kinds, waiting
+from redrive.cli.orders import given_args, read_orders
+from redrive.cli.output import print_json, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.models import plain
+from redrive.protocol.commands import RunOrder
+
+
+@click.command(
+    cls=Verb,
+    examples=[
+        "redrive start ingest path=a.zip",
+        "redrive start fetch --batch 2026-11 --key item-17 item=17",
+        "redrive start fetch --batch 2026-11 --from-file items.ndjson",
+    ],
+)
+@click.argument("pipeline")
+@click.argument("pairs", nargs=-1, type=kinds.pair, metavar="[KEY=VALUE ...]")
+@click.option("--args", type=kinds.json_object, metavar="JSON", help="The arguments as an object.")
+@click.option("--batch", metavar="NAME", help="The batch that the run joins.")
+@click.option("--key", metavar="KEY", help="What the run is about; unique within its batch.")
+@click.option("--mode", metavar="NAME", help="How it came about: manual, bulk, auto.")
+@click.option(
+    "--from-file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help='Lines {"args": {...}, "key": ..., "batch": ...}; - is standard input.',
+)
+@click.option("--wait", is_flag=True, help="Wait for the end of the run; exit 1 unless done.")
+@click.option("--timeout", type=kinds.duration, help="With --wait: no longer, then exit 124.")
+@click.pass_obj
+def start(
+    settings: Settings,
+    pipeline: str,
+    pairs: tuple[tuple[str, Any], ...],
+    args: dict[str, Any] | None,
+    batch: str | None,
+    key: str | None,
+    mode: str | None,
+    from_file: IO[bytes] | None,
+    wait: bool,
+    timeout: float | None,
+) -> int:
+    """Start a run of PIPELINE.
+
+    A VALUE is JSON when it can be read as that, else text. Prints the run's id.
+    """
+    order = RunOrder(args=given_args(args, pairs), key=key, batch=batch)
+    with settings.client() as client:
+        if from_file is not None:
+            many = client.start_many(pipeline, read_orders(from_file, order), mode=mode)
+            if settings.as_json:
+                print_json(
+                    {
+                        "count": many.count,
+                        "created": many.created,
+                        "first_id": many.first_id,
+                        "last_id": many.last_id,
+                    }
+                )
+            else:
+                say(f"{many.count:,} runs: {many.first_id} to {many.last_id}")
+            return 0
+        started = client.start(pipeline, order.args, key=key, batch=batch, mode=mode)
+        id, created = started.first_id, bool(started.created)
+        if not settings.as_json:
+            say(f"run {id} {'started' if created else 'was started before'}")
+        ends = client.wait(id, timeout=timeout) if wait else {}
+        if settings.as_json:
+            print_json({**plain(client.run(id)), "created": created})
+        elif wait:
+            waiting.say_ends(ends)
+        return waiting.exit_code([id], ends) if wait else 0

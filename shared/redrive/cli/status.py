@@ -1,0 +1,71 @@
+"""`redrive status`: the whole at a glance."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from redrive.cli import words
+from redrive.cli.nodes import print_nodes
+from redrive.cli.output import print_heading, print_json, say
+from redrive.cli.queues import print_queues
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+from redrive.protocol.queries import StatusReply
+
+_EVERY = 1.0  # seconds
+_CLEAR = "\x1b[H\x1b[J"
+
+
+@click.command(
+    cls=Verb, examples=["redrive status", "redrive status --watch", "redrive status --json"]
+)
+@click.option("--watch", is_flag=True, help="Print it again each second.")
+@click.pass_obj
+def status(settings: Settings, watch: bool) -> None:
+    """Show what there is by state, the queues and nodes, and what needs attention."""
+    print_status(settings, watch=watch)
+
+
+def print_status(settings: Settings, *, watch: bool = False) -> None:
+    with settings.client() as client:
+        while True:
+            reply = client.status()
+            if settings.as_json:
+                print_json(reply)
+            else:
+                if watch:
+                    click.echo(_CLEAR, nl=False)  # a pipe gets it without the sequences
+                _print(reply)
+            if not watch:
+                return
+            time.sleep(_EVERY)
+
+
+def _print(reply: StatusReply) -> None:
+    environment = f"{reply.environment}, " if reply.environment else ""
+    say(f"{environment}node {reply.node} {reply.state}, up {words.span(reply.uptime)}")
+    if reply.trouble:
+        say(f"trouble: {reply.trouble}")
+    say(", ".join(f"{count:,} {state}" for state, count in reply.states.items()) or "no jobs")
+    print_heading("Queues")
+    print_queues(reply.queues)
+    print_heading("Nodes")
+    print_nodes(reply.nodes)
+    if reply.due:
+        print_heading("Next")
+        now = words.now()
+        for due in reply.due[:10]:
+            say(f"  {words.relative(due.at, now):>10}  {due.n:,} {due.kind}  {due.name}")
+    print_heading(
+        "Needs attention" if reply.attention or reply.paused else "Nothing needs attention"
+    )
+    for attention in reply.attention:
+        say(f"  {attention.severity}: {attention.text}")
+    for pause in reply.paused:
+        why = f": {pause.why}" if pause.why else ""
+        say(
+            f"  {pause.kind} {pause.name} is paused since {words.absolute(pause.at)}"
+            f" by {pause.by}{why}"
+        )

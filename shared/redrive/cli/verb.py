@@ -1,0 +1,98 @@
+"""How the verbs are made: options that all of them take, examples, loading when used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+from redrive.cli.settings import Settings
+
+
+def common_options() -> list[click.Parameter]:
+    """`--config` and `--json`, which work before the verb and after it."""
+    return [
+        click.Option(
+            ["--config"],
+            metavar="FILE",
+            expose_value=False,
+            callback=_take_config,
+            help="The config to read; default: $REDRIVE_CONFIG, ./config.toml,"
+            " ~/.config/redrive/config.toml, /etc/redrive/config.toml.",
+        ),
+        click.Option(
+            ["--json", "as_json"],
+            is_flag=True,
+            expose_value=False,
+            callback=_take_json,
+            help="Print JSON: one object for one thing, one per line for a list.",
+        ),
+    ]
+
+
+def _take_config(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.ensure_object(Settings).config_path = value
+
+
+def _take_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(Settings).as_json = True
+
+
+class Verb(click.Command):
+    """A command that shows how it is used."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += common_options()
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"  {example}\n")
+
+
+class Noun(click.Group):
+    """A group of verbs about one thing: `redrive config check`."""
+
+    command_class = Verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            near = get_close_matches(name, known, n=1)
+            instead = (
+                f"did you mean `{ctx.command_path} {near[0]}`?"
+                if near
+                else (f"`{ctx.command_path} --help` lists them all")
+            )
+            raise click.UsageError(f"there is no command `{name}`; {instead}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyNoun(Noun):
+    """Its verbs are imported when they are used: `{"show": "redrive.cli.show"}`."""
+
+    def __init__(self, *args: Any, homes: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._homes = homes
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._homes:
+            return None
+        command: click.Command = getattr(
+            import_module(self._homes[cmd_name]), cmd_name.replace("-", "_")
+        )
+        return command

@@ -1,0 +1,34 @@
+"""`redrive why`: what a job waits for, and which rule decided about it."""
+
+from __future__ import annotations
+
+import click
+
+from redrive.cli import kinds
+from redrive.cli.output import print_fields, print_json, say
+from redrive.cli.settings import Settings
+from redrive.cli.verb import Verb
+
+
+@click.command(cls=Verb, examples=["redrive why 12", "redrive why r7"])
+@click.argument("id", type=kinds.id)
+@click.pass_obj
+def why(settings: Settings, id: str) -> None:
+    """Say why a job or run is not running, is waiting, was retried or died."""
+    with settings.client() as client:
+        reply = client.why(id)
+    if settings.as_json:
+        print_json(reply)
+        return
+    say(f"{reply.id} is {reply.state}: {reply.text}")
+    if reply.decision is not None:
+        print_fields(
+            [
+                ("  rule", reply.decision.rule),
+                ("  because", reply.decision.because),
+                *((f"  {name}", value) for name, value in reply.decision.saw.items()),
+            ]
+        )
+    print_fields([(f"  {name}", value) for name, value in reply.saw.items()])
+    if reply.hint:
+        say(f"  {reply.hint}")

@@ -1,0 +1,92 @@
+"""Times, amounts and states as people read them."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from redrive.clock import SECOND, to_datetime
+from redrive.lifecycle import JobState
+from redrive.models import Job
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_COLOURS = {
+    "running": "cyan",
+    "retrying": "yellow",
+    "failed": "red",
+    "dead": "red",
+    "done": "green",
+    "cancelled": "bright_black",
+    "held": "magenta",
+    "PAUSED": "yellow",
+    "up": "green",
+    "late": "yellow",
+    "lost": "red",
+}
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def span(seconds: float) -> str:
+    """Two units are enough to read: `4m12s`, `3d04h`, `0.8s`."""
+    if abs(seconds) < 10:
+        return f"{seconds:.1f}s"
+    rest = int(abs(seconds))
+    sign = "-" if seconds < 0 else ""
+    for place, (unit, size) in enumerate(_UNITS):
+        if rest >= size:
+            count, rest = divmod(rest, size)
+            if place == len(_UNITS) - 1:
+                return f"{sign}{count}{unit}"
+            small, smaller = _UNITS[place + 1]
+            return f"{sign}{count}{unit}{rest // smaller:02}{small}"
+    return "0s"
+
+
+def relative(instant: int | None, at: int) -> str:
+    """`in 41s`, `2m05s ago`."""
+    if instant is None:
+        return "-"
+    seconds = (instant - at) / SECOND
+    return f"in {span(seconds)}" if seconds >= 0 else f"{span(-seconds)} ago"
+
+
+def absolute(instant: int | None) -> str:
+    """In the zone of whoever reads it."""
+    if instant is None:
+        return "-"
+    return to_datetime(instant).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def clock_time(instant: int) -> str:
+    moment: datetime = to_datetime(instant).astimezone()
+    return moment.strftime("%H:%M:%S.") + f"{moment.microsecond // 1000:03}"
+
+
+def state_word(job: Job, at: int) -> str:
+    """The words of the console, which tell waiting for a date from waiting for a slot."""
+    if job.held:
+        return "held"
+    match job.state:
+        case JobState.LEASED:
+            return "running"
+        case JobState.RETRY:
+            return "retrying"
+        case JobState.QUEUED if (job.available_at or 0) > at:
+            return "scheduled"
+        case state:
+            return str(state)
+
+
+def colour_of(word: str) -> str | None:
+    return _COLOURS.get(word)
+
+
+def size(count: float) -> str:
+    for unit in ("B", "K", "M", "G"):
+        if count < 1024:
+            return f"{count:.0f}{unit}" if unit == "B" else f"{count:.1f}{unit}"
+        count /= 1024
+    return f"{count:.1f}T"
