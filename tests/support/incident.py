@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, ErrorRecord, Event, Job, Progress, Run, StepState
@@ -190,10 +194,10 @@ def _job(id: int) -> Job:
     match id % 8:
         case 0:
             waits = {"state": JobState.RETRY, "attempts": 3, "available_at": NOW + 41 * SECOND}
-            return _with(base, error=RESET, **waits)
+            return replace(base, error=RESET, **waits)
         case 1:
             progress = Progress(done=62, total=100)
-            return _with(
+            return replace(
                 base,
                 task="send_welcome",
                 state=JobState.LEASED,
@@ -203,9 +207,9 @@ def _job(id: int) -> Job:
                 progress=progress,
             )
         case 2:
-            return _with(base, task="import_row", queue="imports")
+            return replace(base, task="import_row", queue="imports")
         case 3:
-            return _with(
+            return replace(
                 base,
                 task="rollup",
                 queue="reports",
@@ -216,11 +220,11 @@ def _job(id: int) -> Job:
                 error=DATABASE,
             )
         case 4:
-            return _with(base, state=JobState.DONE, attempts=1, finished_at=NOW - id * SECOND)
+            return replace(base, state=JobState.DONE, attempts=1, finished_at=NOW - id * SECOND)
         case 5:
-            return _with(base, task="nightly", queue="default", available_at=NOW + 3 * HOUR)
+            return replace(base, task="nightly", queue="default", available_at=NOW + 3 * HOUR)
         case 6:
-            return _with(
+            return replace(
                 base,
                 task="send_digest",
                 state=JobState.LEASED,
@@ -231,14 +235,8 @@ def _job(id: int) -> Job:
             )
         case _:
             if id % 16 == 7:
-                return _with(base, state=JobState.CANCELLED, finished_at=NOW - HOUR)
-            return _with(base, held=True, task="bill_customer")
-
-
-def _with(job: Job, **changes: object) -> Job:
-    from msgspec.structs import replace
-
-    return replace(job, **changes)
+                return replace(base, state=JobState.CANCELLED, finished_at=NOW - HOUR)
+            return replace(base, held=True, task="bill_customer")
 
 
 def detail(id: int = 240) -> queries.JobReply:
@@ -276,7 +274,7 @@ def detail(id: int = 240) -> queries.JobReply:
 
 def events() -> list[Event]:
     """The end of the log."""
-    kinds = [
+    kinds: list[tuple[str, int | None, str | None, dict[str, Any]]] = [
         ("action_started", 201, "leased", {"node": "w1", "pid": 4412}),
         ("action_error", 240, "leased", {"error_type": "connection_error", "status": 451}),
         ("step_retry", 240, "retry", {"delay": 41.0}),

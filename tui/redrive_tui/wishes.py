@@ -1,0 +1,195 @@
+"""What an operator asked for, and what became of it.
+
+A selection is a value: these ids, or all that match a filter as of one moment, or a name.
+It travels as such, so that a list that changes meanwhile changes nothing about what is
+meant. Every wish has a key made at the keypress; asking twice with it does the thing once.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Literal
+from uuid import uuid4
+
+from msgspec import field
+
+from redrive.lifecycle import JobState
+from redrive.models import Record
+from redrive.protocol import commands
+from redrive.protocol.commands import Acted, Done
+from redrive.protocol.queries import Preview, Request
+from redrive_tui.formatting import plural
+from redrive_tui.verbs import VERBS
+
+
+class Ids(Record, frozen=True, kw_only=True, tag=True):
+    """These jobs or runs, as they were seen."""
+
+    ids: tuple[str, ...]  # "12", "r7"
+    expected: dict[str, JobState] = {}  # what the operator saw them in
+
+    @property
+    def number(self) -> int:
+        return len(self.ids)
+
+    @property
+    def words(self) -> str:
+        if len(self.ids) != 1:
+            return plural(len(self.ids), "job")
+        one = self.ids[0]
+        return f"run {one}" if one.startswith("r") else f"job {one}"
+
+
+class Matching(Record, frozen=True, kw_only=True, tag=True):
+    """All jobs that match, up to the newest of the moment it was asked: later ones are not meant."""
+
+    where: str
+    number: int
+    newest: int | None = None  # known once the daemon has previewed it
+
+    @property
+    def words(self) -> str:
+        return plural(self.number, "job")
+
+
+class Named(Record, frozen=True, kw_only=True, tag=True):
+    """A queue, a schedule, a node, a redrive."""
+
+    kind: Literal["queue", "schedule", "node", "redrive"]
+    name: str
+
+    @property
+    def number(self) -> int:
+        return 1
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+Selection = Ids | Matching | Named
+
+
+class Options(Record, frozen=True, kw_only=True):
+    reason: str = ""
+    step: str | None = None
+    canary: int = 0
+    pace: str = ""  # "50/min"
+    force: bool = False
+
+
+class Wish(Record, frozen=True, kw_only=True):
+    verb: str
+    selection: Selection
+    options: Options = Options()
+    key: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def words(self) -> str:
+        return f"{VERBS[self.verb].label} {self.selection.words}"
+
+
+FateWord = Literal["sent", "done", "partly", "refused", "unknown"]
+
+
+class Fate(Record, frozen=True, kw_only=True):
+    """Where a wish stands. `unknown` is honest: the link broke before the answer came."""
+
+    word: FateWord
+    detail: str = ""
+    done: frozenset[str] = frozenset()  # the ids that were done
+    redrive: int | None = None  # a set worked off in the background; can be undone
+
+
+def fate_of(wish: Wish, reply: Acted | Done) -> Fate:
+    """What the daemon's answer means for a wish."""
+    past = VERBS[wish.verb].past
+    if isinstance(reply, Done):
+        return Fate(word="done", detail=reply.text or past)
+    done = frozenset(outcome.id for outcome in reply.outcomes if outcome.done)
+    if reply.redrive is not None:
+        detail = f"{plural(reply.total, 'job')} on their way as redrive {reply.redrive}"
+        return Fate(word="done", detail=detail, done=done, redrive=reply.redrive)
+    refused = [outcome for outcome in reply.outcomes if not outcome.done]
+    if not refused:
+        return Fate(word="done", detail=past, done=done)
+    first = refused[0]
+    told = f"{first.id}: {first.refused.message if first.refused else 'not done'}"
+    told += f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+    if not done:
+        return Fate(word="refused", detail=told)
+    return Fate(word="partly", detail=f"{len(done):,} {past}; not {told}", done=done)
+
+
+def request_of(wish: Wish) -> Request:
+    """The wish as the protocol has it."""
+    options = wish.options
+    match wish.selection:
+        case Named(kind="redrive", name=name):
+            return commands.Undo(redrive=int(name))
+        case Named(kind="node", name=name):
+            return commands.Drain(node=name)
+        case Named(kind=kind, name=name):
+            return _on_name(wish.verb, kind, name, options)
+        case Ids(ids=ids, expected=expected):
+            states = set(expected.values())
+            return commands.Act(
+                verb=wish.verb,
+                ids=list(ids),
+                expected=states.pop() if len(states) == 1 else None,
+                force=options.force,
+                from_step=options.step,
+                reason=options.reason or None,
+            )
+        case Matching(where=where, newest=newest):
+            return commands.Act(
+                verb=wish.verb,
+                where=where,
+                newest=newest,
+                force=options.force,
+                canary=options.canary or None,
+                pace=options.pace or None,
+                reason=options.reason or None,
+            )
+
+
+def _on_name(verb: str, kind: str, name: str, options: Options) -> Request:
+    if verb == "trigger":
+        return commands.Trigger(schedule=name)
+    if verb == "pause":
+        return commands.PauseIt(name=f"{kind}:{name}", why=options.reason or None)
+    return commands.ResumeIt(name=f"{kind}:{name}")
+
+
+def preview_of(wish: Wish) -> Preview | None:
+    """The question what a wish would do; None for what is not about jobs."""
+    match wish.selection:
+        case Ids(ids=ids):
+            jobs = [int(one) for one in ids if one.isdecimal()]
+            return Preview(verb=wish.verb, ids=jobs, force=wish.options.force) if jobs else None
+        case Matching(where=where):
+            return Preview(verb=wish.verb, where=where, force=wish.options.force)
+        case Named():
+            return None
+
+
+def command_line(wish: Wish) -> str:
+    """The same wish, as a command."""
+    options = wish.options
+    words = ["redrive", wish.verb]
+    match wish.selection:
+        case Ids(ids=ids):
+            words += ids
+        case Matching(where=where):
+            words += ["--where", where]
+        case Named(kind="node"):
+            pass
+        case Named(kind="queue" | "schedule" as kind, name=name) if wish.verb != "trigger":
+            words.append(f"{kind}:{name}")
+        case Named(name=name):
+            words.append(name)
+    words += ["--from", options.step] if options.step else []
+    words += ["--canary", str(options.canary)] if options.canary else []
+    words += ["--pace", options.pace] if options.pace else []
+    words += ["--force"] if options.force else []
+    return shlex.join(words)
