@@ -1,0 +1,51 @@
+"""Reading a long list of jobs page by page, and finding a job again after the list has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from redrive.models import Record
+from redrive.protocol.queries import JobPage, ListJobs
+from redrive_tui.job_pages import PAGE
+from redrive_tui.source import Source
+
+NEWEST_FIRST = "-id"
+
+
+class JobList(Record, frozen=True, kw_only=True):
+    """Which list: the jobs that match, in an order."""
+
+    where: str = ""
+    sort: str = NEWEST_FIRST
+
+    async def page(self, source: Source, number: int) -> JobPage:
+        page: JobPage = await source.ask(
+            ListJobs(where=self.where, sort=self.sort, offset=number * PAGE, limit=PAGE, count=True)
+        )
+        return page
+
+    async def around(
+        self, source: Source, in_view: Iterable[int], anchor: int
+    ) -> dict[int, JobPage]:
+        """The pages in view, or, when the anchor has moved out of them, the pages where it is."""
+        pages = {number: await self.page(source, number) for number in in_view}
+        if any(job.id == anchor for page in pages.values() for job in page.jobs):
+            return pages
+        number = await self._page_of(source, anchor)
+        if number is not None and number not in pages:
+            found = await self.page(source, number)
+            if any(job.id == anchor for job in found.jobs):
+                return {number: found}
+        return pages
+
+    async def _page_of(self, source: Source, job: int) -> int | None:
+        """Where a job must be by now; only the order of ids tells without reading it all."""
+        if self.sort != NEWEST_FIRST:
+            return None
+        return await self.count(source, f"id>{job}") // PAGE
+
+    async def count(self, source: Source, also: str) -> int:
+        """How many jobs of the list fit one more condition."""
+        where = f"{self.where} {also}".strip()
+        page: JobPage = await source.ask(ListJobs(where=where, limit=1, count=True))
+        return page.total or 0
