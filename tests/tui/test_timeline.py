@@ -1,0 +1,88 @@
+"""The life of a job as it is drawn: text grids, so that they can be read here."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from redrive.clock import SECOND
+from redrive.models import Attempt, Event
+from redrive_tui.formatting import Line, Look, plain_text, width_of
+from redrive_tui.timeline import timeline
+from support import incident
+from support.incident import MINUTE, NOW
+
+LOOK = Look()
+
+
+def drawn(lines: list[Line]) -> list[str]:
+    return [plain_text(line).rstrip() for line in lines]
+
+
+def test_attempts_waits_and_plan_stand_under_each_other() -> None:
+    lines = drawn(timeline(incident.detail(), [], NOW, LOOK, 100))
+
+    assert lines[2:11] == [
+        "ATT  STARTED        RAN  RESULT                                   NODE      WAIT AFTER",
+        "  1  13:55:03      1.2s  ✗ connection_error: ConnectionResetErr›  w1        15s     ╸",
+        "  2  13:55:19      0.9s  ✗ connection_error: ConnectionResetErr›  w2        2m00s   ╸",
+        "  3  13:57:20       30s  ✗ connection_error: ConnectionResetErr›  w1        16m11s  ━╸",
+        "  4  ~14:14:01           ◷ in 41s                                           2h07m   ━━━━━━━━━━━╸",
+        "  5  ~16:21:20           ◷ in 2h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
+        "  6  ~19:21:20           ◷ in 5h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
+        "  7  ~22:21:20           ◷ in 8h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
+        "  8  ~01:21:20           ◷ in 11h08m, then dead",
+    ]
+
+
+def test_past_and_future_share_one_axis_with_now_in_it() -> None:
+    lines = drawn(timeline(incident.detail(), [], NOW, LOOK, 80))
+    axis = next(line for line in lines if "┃" in line)
+
+    assert axis.startswith("13:55:03 ")
+    assert axis.endswith("~01:21:20")
+    assert [mark for mark in axis if mark in "✗┃45678"][-6:] == ["┃", "4", "5", "6", "7", "8"]
+
+
+def test_nothing_is_wider_than_the_terminal() -> None:
+    for width in (58, 76, 80, 120, 200):
+        for line in timeline(incident.detail(), [], NOW, LOOK, width)[2:14]:
+            assert width_of(line) <= width
+
+
+def test_a_life_given_by_hand_is_a_row_of_its_own_with_who_and_why() -> None:
+    events = [
+        Event(
+            seq=1,
+            at=NOW - 17 * MINUTE,
+            type="job_requeued",
+            job=240,
+            data={"by": "anna", "reason": "db2 is back"},
+        )
+    ]
+
+    lines = drawn(timeline(incident.detail(), events, NOW, LOOK, 100))
+
+    assert '  »  13:56:20  requeued: a new life, by anna, "db2 is back"' in lines
+    assert lines.index('  »  13:56:20  requeued: a new life, by anna, "db2 is back"') == 5
+
+
+def test_a_running_attempt_shows_how_long_it_has_been_running() -> None:
+    running = Attempt(execution=1, attempt=1, life=1, started_at=NOW - 5 * SECOND, node="w1")
+    detail = replace(incident.detail(), history=[running], plan=[])
+
+    lines = drawn(timeline(detail, [], NOW, LOOK, 100))
+
+    assert lines[3].startswith("  1  14:13:15      5.0s  ► running")
+
+
+def test_an_attempt_that_is_due_waits_for_a_slot() -> None:
+    detail = incident.detail()
+
+    lines = drawn(timeline(detail, [], detail.plan[0].at + SECOND, LOOK, 100))
+
+    assert "▸ due, waits for a slot" in lines[6]
+
+
+def test_in_ascii_nothing_but_ascii_is_drawn() -> None:
+    for line in timeline(incident.detail(), [], NOW, Look(ascii=True), 100)[2:14]:
+        assert plain_text(line).replace("›", "").isascii()
