@@ -17,10 +17,16 @@ class Beat(NamedTuple):
 
 
 def beat(unit: Unit, items: Sequence[Beat]) -> list[None]:
-    """Note beats; those of a stale lease change nothing."""
+    """Note beats, of several from one attempt the newest; those of a stale lease change nothing."""
+    newest: dict[tuple[int, int], Beat] = {}
+    for item in items:
+        before = newest.get((item.job, item.lease), item)
+        newest[item.job, item.lease] = item._replace(
+            progress=item.progress or before.progress, metrics=item.metrics or before.metrics
+        )
     source = unit.database.rows("job bigint", "lease bigint", "at bigint", "progress", "metrics")
     unit.over(
-        items,
+        list(newest.values()),
         "UPDATE jobs SET heartbeat_at = r.at, progress = coalesce(r.progress, jobs.progress),"
         " metrics = coalesce(r.metrics, jobs.metrics)"
         f" FROM {source} WHERE jobs.id = r.job AND jobs.lease = r.lease AND jobs.state = 'leased'",

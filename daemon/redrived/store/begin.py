@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 
-from redrived.store.fence import stale_leases
+from redrived.store.fence import in_time
 from redrived.store.unit import EventRow, Unit, to_json
 
 
@@ -21,8 +22,7 @@ class Begun(NamedTuple):
 
 
 def begin(unit: Unit, items: Sequence[Begun]) -> list[None]:
-    stale = stale_leases(unit, [(item.job, item.lease) for item in items])
-    current = [item for item in items if (item.job, item.lease) not in stale]
+    current = list(compress(items, in_time(unit, items, unbegun=True)))
     unit.over(
         [(item.job, item.at) for item in current],
         "UPDATE jobs SET started_at = r.at, heartbeat_at = r.at, last_attempt_at = r.at"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from redrive.lifecycle import JobState
 from redrived.store.actions import Act, act
-from redrived.store.fence import stale_leases
+from redrived.store.fence import in_time
 from redrived.store.settle import free_keys
 from redrived.store.unit import Unit
 
@@ -26,9 +27,9 @@ class GivenBack(NamedTuple):
 
 def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
     """They were never executed, so nothing is logged; what was to be cancelled meanwhile is."""
-    jobs = [job for batch in batches for job in batch]
-    stale = stale_leases(unit, [(job.job, job.lease) for job in jobs])
-    jobs = [job for job in jobs if (job.job, job.lease) not in stale]
+    offered = [job for batch in batches for job in batch]
+    valid = in_time(unit, offered, unbegun=True)
+    jobs = list(compress(offered, valid))
     source = unit.database.rows("job bigint")
     rows = [(job.job,) for job in jobs]
     unwanted = unit.over(
@@ -48,4 +49,5 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
     free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
     for id, verb, by in unwanted:
         act(unit, [Act(verb=verb, jobs=[id], by=by or "")])
-    return [len(batch) for batch in batches]
+    answers = iter(valid)
+    return [sum(next(answers) for _ in batch) for batch in batches]

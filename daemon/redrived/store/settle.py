@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
-from redrived.store.fence import note_late, stale_leases
+from redrived.store.fence import in_time, note_late
 from redrived.store.tables import HELD
 from redrived.store.unit import EventRow, Unit
 
@@ -62,13 +63,10 @@ class Ended(Struct, frozen=True, kw_only=True):
 
 def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int]]:
     """Mark attempts done; answers with the jobs of each batch whose lease was no longer theirs."""
-    done = [job for batch in batches for job in batch]
-    late = stale_leases(unit, [(job.job, job.lease) for job in done])
-    if late:
-        for job in done:
-            if (job.job, job.lease) in late:
-                note_late(unit, job.job, job.lease, job.attempt, job.run_id, "done")
-        done = [job for job in done if (job.job, job.lease) not in late]
+    reported = [job for batch in batches for job in batch]
+    valid = in_time(unit, reported)
+    note_late(unit, [(job, "done") for job, ok in zip(reported, valid, strict=True) if not ok])
+    done = list(compress(reported, valid))
     source = unit.database.rows(
         "job bigint", "began_at bigint", "ended_at bigint", "result", "metrics"
     )
@@ -84,8 +82,8 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
         unit.moved(queue, task, JobState.LEASED, JobState.DONE, n)
     free_keys(unit, [job.limit_key for job in done if job.limit_key is not None])
-    stale = {job for job, _ in late}
-    return [{job.job for job in batch if job.job in stale} for batch in batches]
+    answers = iter(valid)
+    return [{job.job for job in batch if not next(answers)} for batch in batches]
 
 
 def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
@@ -102,19 +100,17 @@ def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
 
 def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
     """Write down what became of attempts that did not succeed; False where the lease was stale."""
-    late = stale_leases(unit, [(item.job, item.lease) for item in items])
-    current = [item for item in items if (item.job, item.lease) not in late]
-    for item in items:
-        if (item.job, item.lease) in late:
-            outcome = item.error_type or item.state
-            note_late(unit, item.job, item.lease, item.attempt, item.run_id, outcome)
+    valid = in_time(unit, items)
+    late = [item for item, ok in zip(items, valid, strict=True) if not ok]
+    note_late(unit, [(item, item.error_type or item.state) for item in late])
+    current = list(compress(items, valid))
     if current:
         _write_ends(unit, current)
     for item in current:
         _emit_end(unit, item)
         unit.moved(item.queue, item.task, JobState.LEASED, item.state)
     free_keys(unit, [item.limit_key for item in current if item.limit_key is not None])
-    return [(item.job, item.lease) not in late for item in items]
+    return valid
 
 
 def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
