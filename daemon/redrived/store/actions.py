@@ -17,6 +17,7 @@ from redrive.config.sections import ManualRetry
 from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
+from redrived.store.enqueue import living
 from redrived.store.settle import free_keys
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
@@ -58,11 +59,12 @@ class Row(Struct, frozen=True):
     reason: str | None
     manual_retries: int
     manual_at: int | None
+    unique_key: str | None
 
 
 _ROW = (
     "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
-    " available_at, reason, manual_retries, manual_at"
+    " available_at, reason, manual_retries, manual_at, unique_key"
 )
 
 
@@ -72,16 +74,21 @@ def act(unit: Unit, acts: Sequence[Act]) -> list[list[Acted]]:
 
 def _act(unit: Unit, wish: Act) -> list[Acted]:
     rows = _read(unit, wish.jobs)
+    revives = VERBS[wish.verb].move is Move.REQUEUE
+    keys = [row.unique_key for row in rows.values() if revives and row.unique_key is not None]
+    bearers = {key: place.id for key, place in living(unit, keys).items()}
     answers: dict[int, Acted] = {}
     chosen: list[Row] = []
-    for id in wish.jobs:
+    for id in dict.fromkeys(wish.jobs):
         row = rows.get(id)
-        refused = _refusal(unit, wish, id, row)
+        refused = _refusal(unit, wish, id, row, bearers)
         if row is None or refused is not None:
             state = row.state if row else None
             answers[id] = Acted(id=id, state=state, refused=refused)
         else:
             chosen.append(row)
+            if revives and row.unique_key is not None:
+                bearers[row.unique_key] = id
     if chosen:
         answers.update((answer.id, answer) for answer in VERBS[wish.verb].run(unit, wish, chosen))
     return [answers[id] for id in wish.jobs]
@@ -98,7 +105,9 @@ def _read(unit: Unit, ids: Sequence[int]) -> dict[int, Row]:
     return {row[0]: Row(row[0], row[1], row[2], JobState(row[3]), *row[4:]) for row in found}
 
 
-def _refusal(unit: Unit, wish: Act, id: int, row: Row | None) -> RedriveError | None:
+def _refusal(
+    unit: Unit, wish: Act, id: int, row: Row | None, bearers: Mapping[str, int]
+) -> RedriveError | None:
     if row is None:
         return NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
     verb = VERBS[wish.verb]
@@ -118,6 +127,12 @@ def _refusal(unit: Unit, wish: Act, id: int, row: Row | None) -> RedriveError | 
     if verb.move is Move.HOLD and row.waits == HELD:
         return WrongState(f"job {id} is held already", hint=f"`redrive release {id}` lets it go")
     if verb.move is Move.REQUEUE:
+        bearer = None if row.unique_key is None else bearers.get(row.unique_key)
+        if bearer is not None:
+            return WrongState(
+                f"job {bearer} lives under the unique key of job {id}",
+                hint=f"wait for it, or `redrive cancel {bearer}` first",
+            )
         return refusal(
             reason=row.reason,
             manual_retries=row.manual_retries,

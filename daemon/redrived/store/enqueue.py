@@ -73,12 +73,14 @@ _COLUMNS = (
 
 def enqueue(unit: Unit, orders: Sequence[Order]) -> list[list[Placed]]:
     """Store the jobs of all orders with one statement; a live unique key makes no second job."""
-    living = _living(unit, [job.unique for order in orders for job in order.jobs if job.unique])
-    total = sum(len(order.jobs) for order in orders)
-    ids = iter(unit.next_ids("job", total))
+    # The numbers first: on PostgreSQL they make nodes that enqueue wait for each other, so
+    # that whoever comes second sees the unique keys of the first.
+    ids = iter(unit.next_ids("job", sum(len(order.jobs) for order in orders)))
+    keys = [job.unique for order in orders for job in order.jobs if job.unique is not None]
+    bearers = living(unit, keys)
     rows: list[tuple[object, ...]] = []
     events: list[EventRow] = []
-    placed = [list(_place(unit, order, ids, living, rows, events)) for order in orders]
+    placed = [list(_place(unit, order, ids, bearers, rows, events)) for order in orders]
     if rows:
         _insert(unit, rows)
         unit.emit_all(events)
@@ -89,7 +91,7 @@ def _place(
     unit: Unit,
     order: Order,
     ids: Iterator[int],
-    living: dict[str, Placed],
+    bearers: dict[str, Placed],
     rows: list[tuple[object, ...]],
     events: list[EventRow],
 ) -> Iterator[Placed]:
@@ -97,7 +99,7 @@ def _place(
     said = to_json({"by": order.by, **order.data}) if order.by or order.data else None
     for job in order.jobs:
         if job.unique is not None:
-            known = living.get(job.unique)
+            known = bearers.get(job.unique)
             if known is not None:
                 yield known
                 continue
@@ -129,11 +131,11 @@ def _place(
         events.append((now, "step_started", new, job.run_id, None, "queued", 0, said))
         unit.moved(job.queue, job.task, None, JobState.QUEUED)
         if job.unique is not None:
-            living[job.unique] = Placed(new, JobState.QUEUED, created=False)
+            bearers[job.unique] = Placed(new, JobState.QUEUED, created=False)
         yield Placed(new)
 
 
-def _living(unit: Unit, keys: Sequence[str]) -> dict[str, Placed]:
+def living(unit: Unit, keys: Sequence[str]) -> dict[str, Placed]:
     """The live jobs that already bear one of these unique keys."""
     if not keys:
         return {}
