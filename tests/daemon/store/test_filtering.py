@@ -45,6 +45,7 @@ def row(job: Job) -> dict[str, Any]:
         "finished_at": job.finished_at,
         "node": job.node,
         "lost": 0,
+        "unknowns": 0,
         "manual_retries": 0,
         "interruptions": 0,
         "snoozes": 0,
