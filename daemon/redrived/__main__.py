@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import sys
+from collections.abc import Callable
 
 from redrive import __version__
 from redrive.errors import Exit, RedriveError
@@ -18,6 +20,7 @@ def main() -> None:
     parser.add_argument("--config", metavar="FILE", help="default: as for `redrive`")
     parser.add_argument("--version", action="version", version=f"redrived {__version__}")
     options = parser.parse_args()
+    faulthandler.enable()  # the watchdog's SIGABRT leaves a trace of where everything stood
     try:
         _run(options.config)
     except RedriveError as problem:
@@ -46,13 +49,12 @@ def _run(config: str | None) -> None:
         runner.run(serve())
 
 
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
         return None
-    factory: type[asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+    return uvloop.new_event_loop
 
 
 if __name__ == "__main__":

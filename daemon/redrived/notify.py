@@ -1,10 +1,15 @@
-"""What systemd is told (sd_notify(3)): thirty lines, no dependency, nothing without a socket."""
+"""What systemd is told (sd_notify(3)): no dependency, and nothing without a socket."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+EXTENSION = 30.0  # seconds asked for at once while something takes long
 
 
 class Notifier:
@@ -16,11 +21,16 @@ class Notifier:
         pid = os.environ.pop("WATCHDOG_PID", "")
         is_ours = not pid or pid == str(os.getpid())
         self.watchdog_every = int(usec) / 3_000_000 if usec.isdigit() and is_ours else 0.0
+        self.is_stopping = False
         self._status = ""
         self._socket: socket.socket | None = None
         if address:
             self._address = "\0" + address[1:] if address.startswith("@") else address
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+
+    @property
+    def is_heard(self) -> bool:
+        return self._socket is not None
 
     def ready(self) -> None:
         self._send("READY=1")
@@ -34,6 +44,7 @@ class Notifier:
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
+        self.is_stopping = True
         self._send("STOPPING=1")
 
     def alive(self) -> None:
@@ -41,6 +52,22 @@ class Notifier:
 
     def extend(self, seconds: float) -> None:
         self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
+
+    @asynccontextmanager
+    async def patience(self, text: str) -> AsyncGenerator[None]:
+        """For what may take long: says what it is, and asks for more time until it is done."""
+        self.status(text)
+        asking = asyncio.create_task(self._ask_for_time(), name="patience")
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _ask_for_time(self) -> None:
+        while True:
+            self.extend(EXTENSION)
+            await asyncio.sleep(EXTENSION / 3)
 
     def _send(self, text: str) -> None:
         if self._socket is not None:

@@ -35,6 +35,7 @@ class Loop:
     """A service around one step that runs whenever it is woken."""
 
     def __init__(self) -> None:
+        self.busy_since: float | None = None  # the loop's time; None: it waits to be woken
         self._signal = Signal()
         self._task: asyncio.Task[None] | None = None
 
@@ -60,7 +61,9 @@ class Loop:
 
     async def _run(self) -> None:
         while True:
+            self.busy_since = None
             await self._signal.hear()
+            self.busy_since = asyncio.get_running_loop().time()
             try:
                 if await self.run_once():
                     self.wake()

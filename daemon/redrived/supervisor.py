@@ -76,14 +76,14 @@ class Supervisor:
         self._stop.set()
 
     async def _serve(self) -> None:
-        self.notifier.status("opening the store")
         store = Store(
             store_url(self.config, os.environ),
             self.clock,
             self.node_name,
             self.config.store.durability,
         )
-        await store.open()
+        async with self.notifier.patience("opening the store"):
+            await store.open()
         try:
             await self._serve_with(store)
         finally:
@@ -135,7 +135,7 @@ class Supervisor:
         """Start nothing more, let what runs finish for a while, interrupt the rest for free."""
         engine.drain(stop=False)
         log.info("draining: %d attempts under way", len(engine.attempts))
-        self.notifier.status(f"draining {len(engine.attempts)} attempts")
+        self.notifier.status(f"draining: {len(engine.attempts)} attempts under way")
         await self._until_idle(engine, self.config.daemon.shutdown_grace)
         left = list(engine.attempts)
         for attempt in left:

@@ -13,6 +13,7 @@ from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
 from redrived.engine.definitions import Definitions
+from redrived.engine.disk import Disk
 from redrived.engine.dispatcher import Dispatcher
 from redrived.engine.ender import Ender
 from redrived.engine.http_runner import HttpRunner
@@ -22,6 +23,7 @@ from redrived.engine.pauses import Pauses
 from redrived.engine.promoter import Promoter
 from redrived.engine.pruner import Pruner
 from redrived.engine.python_runner import PythonRunner
+from redrived.engine.redrives import Redrives
 from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
@@ -88,6 +90,8 @@ class Engine:
             timers=timers,
         )
         self.promoter = Promoter(store, timers, clock)
+        self.rescuer = Rescuer(store, self.settler, self.trees, node)
+        self.disk = Disk(store, timers, state_dir)
         self.leadership = Leadership(store, timers, clock)
         self.pruner = Pruner(
             store,
@@ -97,15 +101,17 @@ class Engine:
             keep=lambda: self.definitions.config.store.keep,
             is_leader=lambda: self.leadership.is_held,
         )
+        self.redrives = Redrives(store, self.definitions, timers, clock)
         self.services: list[Service] = [
             self.leadership,
-            Rescuer(store, self.settler, self.trees, node),
+            self.rescuer,
             self.breakers,
             Pools(self),
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
             self.pruner,
+            self.disk,
         ]
 
     @property
@@ -150,6 +156,7 @@ class Engine:
         self.breakers.definitions = definitions
         self.settler.definitions = definitions
         self.dispatcher.definitions = definitions
+        self.redrives.definitions = definitions
         known = set(self.python.pools)
         self.make_pools()
         self.python.define(definitions)

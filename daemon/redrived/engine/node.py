@@ -1,4 +1,9 @@
-"""This node among the others: its row is beaten, theirs are read."""
+"""This node among the others: its row is beaten, theirs are watched.
+
+On PostgreSQL the leader looks for nodes that have fallen silent, and what a lost one had
+leased goes through the same verdict as anything that was lost. A node that finds itself
+given up ends what it no longer holds.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,17 @@ import os
 import psutil
 
 from redrive import __version__
+from redrive.clock import SECOND
 from redrive.errors import RedriveError
-from redrive.protocol.queries import NodeRow, PoolRow
+from redrive.protocol.queries import PoolRow
+from redrived.engine.attempt import Ending
 from redrived.engine.engine import Engine
+from redrived.engine.health import Health
 from redrived.notify import Notifier
 from redrived.store import nodes
-from redrived.store.nodes import NodeBeat, NodeFacts
+from redrived.store.nodes import LATE, LOST, NodeBeat, NodeFacts
+from redrived.store.picking import InHand
+from redrived.store.rescue import LeftBehind, left_behind
 
 BEAT = 2.0  # seconds
 
@@ -21,31 +31,76 @@ log = logging.getLogger(__name__)
 
 
 class Node:
+    """Used by the main loop only."""
+
     def __init__(self, engine: Engine, notifier: Notifier) -> None:
-        self.started_at = engine.clock.now()
+        self.health = Health(engine, notifier)
         self._engine = engine
-        self._notifier = notifier
+        self._started_at = engine.clock.now()
+        self._beaten_at = self._steady_since = engine.clock.monotonic()
+        self._rescued: set[tuple[int, int]] = set()  # leases of lost nodes, already settled
 
     async def start(self) -> None:
         psutil.cpu_percent()  # the first answer says nothing; later ones are since the last
         await self._engine.store.submit(nodes.arrive, self._beat())
         self._engine.timers.every("node beat", BEAT, self.beat_once)
+        await self.health.start()
 
     async def stop(self) -> None:
+        await self.health.stop()
         self._engine.timers.cancel("node beat")
         try:
             await self._engine.store.submit(nodes.leave, None)
         except RedriveError as problem:
             log.warning("the node could not sign off: %s", problem)
 
-    async def rows(self) -> list[NodeRow]:
-        return await self._engine.store.read(nodes.rows)
-
     async def beat_once(self) -> None:
+        """Tell of this node, then look after the others."""
         try:
-            await self._engine.store.submit(nodes.beat, self._beat())
+            before = await self._engine.store.submit(nodes.beat, self._beat())
+            self._note_beat()
+            if before == "lost":
+                await self._end_what_was_taken()
+            if self._may_accuse:
+                await self._look_after_others()
         except RedriveError as problem:  # a store in trouble; the writer has said so
             log.debug("no beat: %s", problem)
+
+    @property
+    def _may_accuse(self) -> bool:
+        """Who was away itself, or whose database was, accuses nobody of silence."""
+        engine = self._engine
+        steady = self._beaten_at - self._steady_since >= LOST / SECOND
+        return not engine.store.database.is_sqlite and engine.leadership.is_held and steady
+
+    def _note_beat(self) -> None:
+        now = self._engine.clock.monotonic()
+        if now - self._beaten_at > LATE / SECOND:
+            self._steady_since = now
+        self._beaten_at = now
+
+    async def _look_after_others(self) -> None:
+        store = self._engine.store
+        for missed in await store.submit(nodes.look_for_missing, None):
+            log.warning("node %s is %s", missed.name, missed.state)
+        left: list[LeftBehind] = []
+        for name in await store.read(nodes.lost):
+            left += await store.read(left_behind, name)
+        new = [each for each in left if _lease(each.job) not in self._rescued]
+        self._rescued = {_lease(each.job) for each in left}
+        self._engine.rescuer.settle(new)
+        if new:
+            log.warning("lost nodes left %d jobs leased; they are settled", len(new))
+
+    async def _end_what_was_taken(self) -> None:
+        """Others took this node for lost and gave its jobs away: they are not run twice."""
+        log.warning("this node was taken for lost; what it no longer holds is ended")
+        engine = self._engine
+        engine.python.take_back()
+        ours = await engine.store.read(nodes.leases, engine.node)
+        for attempt in engine.attempts:
+            if _lease(attempt.job) not in ours:
+                engine.ender.end(attempt, Ending.LOST, "the node was taken for lost")
 
     def _beat(self) -> NodeBeat:
         engine = self._engine
@@ -53,7 +108,7 @@ class Node:
         memory = psutil.virtual_memory()
         return NodeBeat(
             state="up" if engine.dispatcher.is_open else "draining",
-            started_at=self.started_at,
+            started_at=self._started_at,
             version=__version__,
             slots=config.daemon.concurrency,
             facts=NodeFacts(
@@ -74,3 +129,7 @@ class Node:
                 ],
             ),
         )
+
+
+def _lease(job: InHand) -> tuple[int, int]:
+    return job.id, job.lease

@@ -8,6 +8,7 @@ is cancelled; the rest is lost, and the policy says what follows.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from redrived.engine.attempt import Ending
 from redrived.engine.settler import Settler
@@ -32,15 +33,19 @@ class Rescuer:
         if ended.unkillable:
             log.error("processes of an earlier daemon cannot be killed: %s", ended.unkillable)
         left = await self._store.read(left_behind, self._node)
-        self._settler.gave_back([each.job for each in left if each.started_at is None])
-        for each in left:
-            if each.started_at is not None:
-                self._settle(each)
+        self.settle(left)
         if left:
             log.warning("an earlier daemon left %d jobs leased; they are settled", len(left))
 
     async def stop(self) -> None:
         """Nothing runs here by itself."""
+
+    def settle(self, left: Sequence[LeftBehind]) -> None:
+        """Nobody runs these any more."""
+        self._settler.gave_back([each.job for each in left if each.started_at is None])
+        for each in left:
+            if each.started_at is not None:
+                self._settle(each)
 
     def _settle(self, left: LeftBehind) -> None:
         assert left.started_at is not None

@@ -99,6 +99,20 @@ def look_for_missing(unit: Unit, items: Sequence[None]) -> list[list[Missed]]:
     return [found] * len(items)
 
 
+def lost(connection: Connection) -> list[str]:
+    """The nodes that are gone, whose jobs are somebody else's now."""
+    found = connection.execute(text("SELECT name FROM nodes WHERE state = 'lost'"))
+    return list(found.scalars())
+
+
+def leases(connection: Connection, node: str) -> set[tuple[int, int]]:
+    """What the store thinks a node has: jobs with the numbers of their leases."""
+    found = connection.execute(
+        text("SELECT id, lease FROM jobs WHERE state = 'leased' AND node = :node"), {"node": node}
+    )
+    return {(job, lease) for job, lease in found}
+
+
 def rows(connection: Connection) -> list[NodeRow]:
     """Every node there is or was, by name."""
     leader = connection.execute(

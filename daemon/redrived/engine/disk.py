@@ -1,0 +1,68 @@
+"""Says in time that the disk is filling up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from redrive.errors import RedriveError
+from redrived.engine.timers import Timers
+from redrived.store.store import Store
+from redrived.store.unit import Unit
+
+EVERY = 10.0  # seconds
+LOW = 512 * 1024 * 1024  # bytes
+ENOUGH = 2 * LOW  # only beyond it the next `disk_low` is news
+
+log = logging.getLogger(__name__)
+
+
+class Room(Struct, frozen=True):
+    path: str
+    free: int  # bytes
+    total: int
+
+
+class Disk:
+    def __init__(self, store: Store, timers: Timers, folder: Path) -> None:
+        self.room: Room | None = None  # as last seen
+        self.is_low = False
+        self._store = store
+        self._timers = timers
+        self._folder = folder
+
+    async def start(self) -> None:
+        await self.look()
+        self._timers.every("disk", EVERY, self.look)
+
+    async def stop(self) -> None:
+        self._timers.cancel("disk")
+
+    async def look(self) -> None:
+        try:
+            usage = await asyncio.to_thread(shutil.disk_usage, self._folder)
+        except OSError as error:
+            log.error("%s cannot be looked at: %s", self._folder, error)
+            return
+        self.room = Room(str(self._folder), usage.free, usage.total)
+        if not self.is_low and usage.free < LOW:
+            self.is_low = True
+            log.warning("only %d MiB are free in %s", usage.free >> 20, self._folder)
+            try:
+                await self._store.submit(say_low, self.room)
+            except RedriveError as problem:
+                log.warning("the event could not be stored: %s", problem)
+        elif usage.free > ENOUGH:
+            self.is_low = False
+
+
+def say_low(unit: Unit, rooms: Sequence[Room]) -> list[None]:
+    for room in rooms:
+        data = {"node": unit.node, "path": room.path, "free": room.free, "total": room.total}
+        unit.emit("disk_low", data=data)
+    return [None] * len(rooms)

@@ -1,0 +1,129 @@
+"""Whether this daemon works, as systemd's watchdog is told: proved, once a second.
+
+`WATCHDOG=1` is sent by the loop that does the work, and only while the store answers, the
+timers are armed, and no dispatch hangs. A store that is in trouble it has told of (a full
+disk, a database that is away) is waited for, not restarted for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from msgspec import Struct
+
+from redrived.engine.engine import Engine
+from redrived.notify import Notifier
+from redrived.store import tallies
+from redrived.store.unit import Landed
+
+TICK = 1.0  # seconds
+STATUS_EVERY = 5  # ticks
+DRAIN_EXTENSION = 15.0  # seconds asked for, each time, while attempts end
+LONGEST_SILENCE = 20.0  # seconds in which the store must have taken something: beats come every 2
+LONGEST_DISPATCH = 30.0  # seconds
+
+log = logging.getLogger(__name__)
+
+
+class Signs(Struct, frozen=True, kw_only=True):
+    """What a healthy daemon is known by."""
+
+    lag: float = 0.0  # seconds by which the loop came late
+    silence: float = 0.0  # seconds since the store took something
+    store_in_trouble: bool = False  # and has said so
+    timers_armed: bool = True
+    dispatching: float = 0.0  # seconds that the present round has taken
+
+
+def ailment(signs: Signs, patience: float) -> str | None:
+    """What is wrong, if anything; `patience` is the lag that still counts as well."""
+    if signs.lag > patience:
+        return f"the loop came {signs.lag:.1f} s late"
+    if not signs.timers_armed:
+        return "the timers were asleep"
+    if signs.store_in_trouble:
+        return None
+    if signs.silence > LONGEST_SILENCE:
+        return f"the store has taken nothing for {signs.silence:.0f} s"
+    if signs.dispatching > LONGEST_DISPATCH:
+        return f"a dispatch has been under way for {signs.dispatching:.0f} s"
+    return None
+
+
+class Health:
+    """Used by the main loop only."""
+
+    def __init__(self, engine: Engine, notifier: Notifier) -> None:
+        self.lag = 0.0  # the last one
+        self.ailment: str | None = None
+        self._engine = engine
+        self._notifier = notifier
+        self._ticks = 0
+        self._last = self._landed_at = self._fed_at = engine.clock.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._engine.store.landed.append(self._note)
+        self._last = self._landed_at = self._engine.clock.monotonic()
+        self._task = asyncio.create_task(self._run(), name="health")
+
+    async def stop(self) -> None:
+        self._engine.store.landed.remove(self._note)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._engine.clock.sleep(TICK)
+            try:
+                await self.tick()
+            except Exception:  # what watches over the others must not end before them
+                log.exception("the health check stumbled; it goes on")
+
+    async def tick(self) -> None:
+        now = self._engine.clock.monotonic()
+        self.lag = max(0.0, now - self._last - TICK)
+        self._last = now
+        found = ailment(self._signs(now), patience=max(1.0, self._notifier.watchdog_every * 0.75))
+        if found is not None and found != self.ailment:
+            log.error("%s", found)
+        self.ailment = found
+        every = self._notifier.watchdog_every
+        if every and found is None and now - self._fed_at >= every - TICK:
+            self._fed_at = now
+            self._notifier.alive()
+        if self._notifier.is_heard and self._ticks % STATUS_EVERY == 0:
+            await self._tell_status()
+        self._ticks += 1
+
+    def _signs(self, now: float) -> Signs:
+        since = self._engine.dispatcher.busy_since
+        return Signs(
+            lag=self.lag,
+            silence=now - self._landed_at,
+            store_in_trouble=self._engine.store.writer.trouble is not None,
+            timers_armed=self._engine.timers.alive_check(),
+            dispatching=0.0 if since is None else asyncio.get_running_loop().time() - since,
+        )
+
+    async def _tell_status(self) -> None:
+        engine = self._engine
+        if engine.state == "draining":
+            if self._notifier.is_stopping:
+                self._notifier.extend(DRAIN_EXTENSION)
+            self._notifier.status(f"draining: {len(engine.attempts)} attempts under way")
+        elif (trouble := engine.store.writer.trouble) is not None:
+            self._notifier.status(f"waiting for the store: {trouble}")
+        elif self.ailment is not None:
+            self._notifier.status(f"in trouble: {self.ailment}")
+        else:
+            n = tallies.by_state(await engine.store.read(tallies.read))
+            self._notifier.status(
+                f"running: {n['leased']} leased, {n['queued']} queued, {n['retry']} to retry,"
+                f" {n['dead']} dead"
+            )
+
+    def _note(self, landed: Landed) -> None:
+        self._landed_at = self._engine.clock.monotonic()

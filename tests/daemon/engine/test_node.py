@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from redrive.clock import SECOND
+from redrive.config.sections import Config, Task
+from redrived.engine.engine import Engine
+from redrived.engine.node import Node
+from redrived.engine.timers import Timers
+from redrived.notify import Notifier
+from redrived.store import events, jobs, nodes
+from redrived.store.begin import Begun, begin
+from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.leases import lease
+from redrived.store.picking import InHand, Room, TaskRules
+from redrived.store.store import Store
+from redrived.store.unit import Unit
+from support.clock import FakeClock
+from support.databases import postgresql_url
+
+CONFIG = Config(tasks={"work": Task(command=["true"], retry=3)})
+
+
+class Machine:
+    """An engine that dispatches nothing by itself, and its node."""
+
+    def __init__(self, url: str, name: str, folder: Path, clock: FakeClock) -> None:
+        self.clock = clock
+        self.store = Store(url, clock, name)
+        self.name = name
+        self.folder = folder
+
+    async def open(self) -> None:
+        await self.store.open()
+        self.timers = Timers(self.clock)
+        self.engine = Engine(
+            CONFIG,
+            self.store,
+            self.clock,
+            self.timers,
+            node=self.name,
+            epoch="e",
+            state_dir=self.folder,
+            runtime_dir=self.folder,
+            drain=lambda: None,
+        )
+        self.node = Node(self.engine, Notifier())
+        await self.store.submit(nodes.arrive, self.node._beat())
+        await self.engine.leadership.renew()
+
+    async def beat_for(self, seconds: int) -> None:
+        for _ in range(seconds // 2):
+            self.clock.move(2)
+            await self.engine.leadership.renew()
+            await self.node.beat_once()
+
+    async def lease_one(self) -> InHand:
+        await self.store.submit(
+            enqueue, Order(jobs=[NewJob(task="work", queue="default", max_attempts=3)])
+        )
+        leased = await self.store.submit(lease, Room(slots=1, tasks={"work": TaskRules()}))
+        (job,) = leased.picked.jobs()
+        return job
+
+    async def told(self) -> list[str]:
+        return [event.type for event in await self.store.read(events.after, 0, 100)]
+
+
+def fall_silent(unit: Unit, names: Sequence[str]) -> list[None]:
+    for name in names:
+        unit.execute(
+            "UPDATE nodes SET beat_at = beat_at - :long WHERE name = :name",
+            name=name,
+            long=60 * SECOND,
+        )
+    return [None] * len(names)
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[tuple[Machine, Machine]]:
+    url = postgresql_url()
+    async with AsyncExitStack() as stack:
+        machines = [Machine(url, name, tmp_path, FakeClock()) for name in ("one", "two")]
+        for machine in machines:
+            await machine.open()
+            stack.push_async_callback(machine.store.close)
+        yield machines[0], machines[1]
+
+
+async def test_what_a_lost_node_had_is_tried_again(two: tuple[Machine, Machine]) -> None:
+    one, other = two
+    job = await other.lease_one()
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(20)
+    await one.store.submit(fall_silent, "nobody")  # what was submitted before has landed
+    found = await one.store.read(jobs.get, job.id)
+    assert found is not None
+    assert (found.state, found.attempts, found.budgets and found.budgets.lost) == ("retry", 1, 1)
+    assert (await one.told()).count("action_lost") == 1
+    assert "node_lost" in await one.told()
+
+
+async def test_a_lost_attempt_is_settled_once(two: tuple[Machine, Machine]) -> None:
+    one, other = two
+    await other.lease_one()
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(40)
+    assert (await one.told()).count("step_retry") == 1
+    assert "late_result" not in await one.told()
+
+
+async def test_who_was_away_itself_accuses_nobody(two: tuple[Machine, Machine]) -> None:
+    one, _ = two
+    await one.beat_for(20)
+    one.clock.move(60)
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(10)
+    assert "node_lost" not in await one.told()
+
+
+async def test_only_the_leader_accuses(two: tuple[Machine, Machine]) -> None:
+    one, other = two
+    await one.store.submit(fall_silent, "one")
+    await other.beat_for(20)
+    assert "node_lost" not in await one.told()
+
+
+async def test_late_words_of_a_lost_node_change_nothing(two: tuple[Machine, Machine]) -> None:
+    one, other = two
+    job = await other.lease_one()
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(20)
+    await other.store.submit(begin, Begun(job.id, job.lease, 1, job.attempt, None))
+    found = await one.store.read(jobs.get, job.id)
+    assert found is not None
+    assert found.state == "retry"
