@@ -8,9 +8,11 @@ from redrive.errors import RedriveError, UsageProblem
 from redrive.lifecycle import JobState, allowed
 from redrive.manual import refusal
 from redrive.models import Job
-from redrive.protocol.commands import Act, Acted, Outcome, Refused
+from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.queries import Preview, PreviewReply
+from redrived.api import redrives
 from redrived.api.jobs import condition
+from redrived.api.outcomes import outcome
 from redrived.api.server import Asker
 from redrived.engine.attempt import Ending
 from redrived.engine.definitions import nearest
@@ -25,6 +27,8 @@ SAMPLE = 5
 
 async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     check_verb(request.verb)
+    if request.verb == "requeue" and is_set(request):
+        return await redrives.begin(engine, asker, request)
     ids = await chosen(engine, request.ids, request.where, request.newest)
     data = {"reason": request.reason} if request.reason else {}
     outcomes: list[Outcome] = []
@@ -41,8 +45,16 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
         for acted in await engine.store.submit(actions.act, wish):
             if acted.running is not None:
                 _end(engine, acted.id, acted.running, request.verb, asker.who)
-            outcomes.append(_outcome(acted))
+            outcomes.append(outcome(acted))
     return Acted(outcomes=outcomes, total=len(outcomes))
+
+
+def is_set(request: Act) -> bool:
+    """Whether a requeue is to be recorded as a redrive."""
+    if request.from_step is not None or any(id.startswith("r") for id in request.ids):
+        return False
+    paced = (request.canary, request.pace, request.stop_at)
+    return request.where is not None or any(each is not None for each in paced)
 
 
 def check_verb(verb: str) -> None:
@@ -114,21 +126,3 @@ def _end(engine: Engine, job: int, lease: int, verb: str, by: str) -> None:
     else:  # in a worker's hand, not begun: it comes back, and the wish is in its row
         engine.ender.wish(job, lease, Ending(verb), by)
         engine.python.take_back()
-
-
-def _outcome(acted: actions.Acted) -> Outcome:
-    problem = acted.refused
-    if problem is None:
-        return Outcome(id=str(acted.id), done=True, state=acted.state)
-    return Outcome(
-        id=str(acted.id),
-        done=False,
-        state=acted.state,
-        refused=Refused(
-            code=problem.code,
-            message=problem.message,
-            hint=problem.hint,
-            retry_after=getattr(problem, "retry_after", None),
-            exit_code=problem.exit_code,
-        ),
-    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from redrive.protocol import commands, queries
 from redrive.protocol.queries import Request
-from redrived.api import acting, enqueue, events, jobs, pausing, rules, status, why
+from redrived.api import acting, enqueue, events, jobs, pausing, redrives, rules, status, why
 from redrived.api.server import Handler
 from redrived.engine.engine import Engine
 
@@ -26,11 +26,14 @@ QUERIES: Mapping[type[Request], Any] = {
     queries.ShowPolicy: rules.show_policy,
     queries.TestRules: rules.test_rules,
     queries.Preview: acting.preview,
+    queries.ListRedrives: redrives.list_redrives,
 }
 
 COMMANDS: Mapping[type[Request], Any] = {
     commands.Enqueue: enqueue.enqueue_jobs,
     commands.Act: acting.act,
+    commands.Undo: redrives.undo,
+    commands.ControlRedrive: redrives.control,
     commands.PauseIt: pausing.pause,
     commands.ResumeIt: pausing.resume,
     commands.Drain: pausing.drain,

@@ -110,6 +110,7 @@ class Engine:
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
+            self.redrives,
             self.pruner,
             self.disk,
         ]

@@ -411,10 +411,21 @@ redrive_jobs = Table(
     metadata,
     Column("redrive", BigInteger, nullable=False),
     Column("job", BigInteger, nullable=False),
-    Column("life", Integer, nullable=False),  # the life it had when it was chosen
-    Column("outcome", Text),  # requeued | skipped | done | dead | undone
+    Column("life", Integer, nullable=False),  # the life it had when it was chosen, and
+    Column("state", Text, nullable=False),  # what else an undo has to put back
+    Column("reason", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("finished_at", BigInteger),
+    Column("outcome", Text),  # requeued | skipped | done | dead | undone; NULL: its turn comes
     Column("why", Text),
     PrimaryKeyConstraint("redrive", "job"),
+)
+Index(
+    "redrive_jobs_to_come",
+    redrive_jobs.c.redrive,
+    redrive_jobs.c.job,
+    sqlite_where=text("outcome IS NULL"),
+    postgresql_where=text("outcome IS NULL"),
 )
 
 ledger = Table(  # what must happen once: `job.once(key)`, `job.remaining(...)`

@@ -299,9 +299,21 @@ def upgrade() -> None:
         sa.Column("redrive", sa.BigInteger(), nullable=False),
         sa.Column("job", sa.BigInteger(), nullable=False),
         sa.Column("life", sa.Integer(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.Column("outcome", sa.Text(), nullable=True),
         sa.Column("why", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("redrive", "job", name=op.f("redrive_jobs_pk")),
+    )
+    op.create_index(
+        "redrive_jobs_to_come",
+        "redrive_jobs",
+        ["redrive", "job"],
+        unique=False,
+        sqlite_where=sa.text("outcome IS NULL"),
+        postgresql_where=sa.text("outcome IS NULL"),
     )
     op.create_table(
         "redrives",

@@ -1,0 +1,81 @@
+"""Redrives: begun by a requeue of a set, listed, controlled, undone."""
+
+from __future__ import annotations
+
+from redrive.errors import UsageProblem
+from redrive.protocol.commands import Act, Acted, ControlRedrive, Done, Undo
+from redrive.protocol.queries import ListRedrives, RedrivePage
+from redrived.api.jobs import condition
+from redrived.api.outcomes import outcome
+from redrived.api.server import Asker
+from redrived.engine.definitions import parse_limit
+from redrived.engine.engine import Engine
+from redrived.engine.intake import check_ids
+from redrived.store import redrives
+from redrived.store.redrives import NewRedrive
+
+AT_ONCE = 1_000  # a set of up to so many, without pace or canary, is answered for one by one
+
+
+async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
+    """Requeue a set as a redrive: recorded, paced, undoable."""
+    options = _options(request)
+    clause = condition(engine, request.where)[0] if request.where is not None else None
+    wish = NewRedrive(
+        by=asker.who,
+        where=request.where,
+        condition=clause,
+        ids=check_ids(request.ids) if request.where is None else None,
+        newest=request.newest,
+        options=options,
+    )
+    chosen = await engine.redrives.begin(wish)
+    acted = Acted(outcomes=[], redrive=chosen.id, total=chosen.total)
+    if chosen.total > AT_ONCE or {"canary", "pace"} & options.keys():
+        engine.redrives.wake()
+        return acted
+    jobs = await engine.redrives.turns(chosen.id)
+    return Acted(outcomes=[outcome(each) for each in jobs], redrive=chosen.id, total=chosen.total)
+
+
+def _options(request: Act) -> dict[str, object]:
+    if request.pace is not None:
+        try:
+            parse_limit(request.pace)
+        except ValueError as error:
+            raise UsageProblem(f"the pace cannot be read: {error}", hint="as in 50/min") from None
+    if request.stop_at is not None and not 0 < request.stop_at <= 1:
+        raise UsageProblem(
+            f"a limit of {request.stop_at} is no share of failures", hint="between 0 and 1"
+        )
+    if request.canary is not None and request.canary < 1:
+        raise UsageProblem(f"a canary of {request.canary} jobs is none", hint="1 or more")
+    options = {
+        "canary": request.canary,
+        "pace": request.pace,
+        "stop_at": request.stop_at,
+        "reason": request.reason,
+        "force": request.force or None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+async def list_redrives(engine: Engine, asker: Asker, request: ListRedrives) -> RedrivePage:
+    return RedrivePage(redrives=await engine.store.read(redrives.rows, request.limit))
+
+
+async def undo(engine: Engine, asker: Asker, request: Undo) -> Done:
+    undone = await engine.redrives.undo(request.redrive, asker.who)
+    text = f"{undone} jobs of redrive {request.redrive} are back where they were"
+    return Done(text=text, data={"redrive": request.redrive, "undone": undone})
+
+
+async def control(engine: Engine, asker: Asker, request: ControlRedrive) -> Done:
+    if request.verb not in ("pause", "resume", "stop"):
+        raise UsageProblem(
+            f"a redrive cannot be told to {request.verb!r}", hint="pause, resume or stop"
+        )
+    await engine.redrives.control(request.redrive, request.verb, asker.who, request.pace)
+    return Done(
+        text=f"redrive {request.redrive}: {request.verb}", data={"redrive": request.redrive}
+    )

@@ -1,0 +1,242 @@
+"""Works off redrives: a canary first, at a pace, watched, stopped when too many fail again.
+
+Every decision is made from the counts in the store and what has settled since; a restart
+goes on with both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from redrive.clock import SECOND, Clock
+from redrive.errors import NotFound, WrongState
+from redrive.protocol.queries import RedriveRow
+from redrived.engine.definitions import Definitions, parse_limit
+from redrived.engine.timers import Timers
+from redrived.service import Loop
+from redrived.store import redrives
+from redrived.store.actions import Acted
+from redrived.store.redrives import Change, Chosen, NewRedrive, Portion, Settled
+from redrived.store.store import Store
+from redrived.store.unit import Landed
+
+PORTION = 1_000  # jobs in one write
+ENOUGH = 5  # ends seen before a share of failures means anything
+
+log = logging.getLogger(__name__)
+
+
+class Redrives(Loop):
+    """Used by the main loop only."""
+
+    def __init__(
+        self, store: Store, definitions: Definitions, timers: Timers, clock: Clock
+    ) -> None:
+        super().__init__()
+        self.definitions = definitions
+        self._store = store
+        self._timers = timers
+        self._clock = clock
+        self._under_way: dict[int, int] = {}  # requeued job → its redrive
+        self._settled: list[Settled] = []
+        self._begun_at: dict[int, int] = {}  # since when a redrive keeps its pace
+
+    async def start(self) -> None:
+        for row in await self._store.read(redrives.rows, 1_000, only_active=True):
+            for job in await self._store.read(redrives.under_way, row.id):
+                self._under_way[job] = row.id
+        self._store.landed.append(self._look)
+        await super().start()
+        self.wake()
+
+    # ---- what operators ask ------------------------------------------------------------------
+
+    async def begin(self, wish: NewRedrive) -> Chosen:
+        """Choose the set; it is worked off from now on."""
+        return await self._store.submit(redrives.create, wish)
+
+    async def turns(self, id: int) -> list[Acted]:
+        """Work off all of a small one now, and say what became of each."""
+        row = await self._get(id)
+        acted: list[Acted] = []
+        while portion := await self.requeue(row, PORTION):
+            acted += portion
+        self.wake()
+        return acted
+
+    async def undo(self, id: int, by: str) -> int:
+        await self._get(id)
+        undone = await self._store.submit(redrives.undo, (id, by))
+        self._forget(id)
+        return undone
+
+    async def control(self, id: int, verb: str, by: str, pace: str | None = None) -> None:
+        """Pause, resume or stop one that is under way; or give it another pace."""
+        row = await self._get(id)
+        if row.state not in redrives.ACTIVE:
+            raise WrongState(f"redrive {id} is {row.state}", hint="only one under way can change")
+        state = {"pause": "paused", "resume": "running", "stop": "stopped"}[verb]
+        event = {"pause": "redrive_paused", "resume": "redrive_resumed", "stop": "redrive_stopped"}
+        options = {**row.options, "pace": pace} if pace is not None else None
+        finished = verb == "stop"
+        await self._store.submit(
+            redrives.change,
+            Change(
+                redrive=id,
+                state=state,
+                event=event[verb],
+                by=by,
+                options=options,
+                finished=finished,
+            ),
+        )
+        self.wake()
+
+    async def _get(self, id: int) -> RedriveRow:
+        for row in await self._store.read(redrives.rows, 1_000_000):
+            if row.id == id:
+                return row
+        raise NotFound(f"there is no redrive {id}", hint="`redrive redrives` lists them")
+
+    # ---- working off -------------------------------------------------------------------------
+
+    async def run_once(self) -> bool:
+        await self._note_settled()
+        again = False
+        for row in await self._store.read(redrives.rows, 1_000, only_active=True):
+            again = await self._advance(row) or again
+        return again
+
+    async def _advance(self, row: RedriveRow) -> bool:
+        """The next step of one redrive; True if there is another at once."""
+        if await self._stop_if_failing(row):
+            return False
+        match row.state:
+            case "canary":
+                return await self._canary(row)
+            case "running":
+                return await self._requeue_some(row)
+            case "watching":
+                await self._finish_if_over(row)
+                return False
+            case _:
+                return False
+
+    async def _canary(self, row: RedriveRow) -> bool:
+        wanted = int(row.options.get("canary") or 0)
+        taken = row.requeued + row.skipped
+        if taken < wanted:
+            acted = await self.requeue(row, wanted - taken)
+            if acted:
+                return True
+        ended = row.succeeded + row.failed
+        if ended < row.requeued:
+            return False
+        if row.failed:
+            why = f"the canary failed: {row.failed} of {ended}"
+            await self._end(row, "stopped", "redrive_stopped", why)
+            return False
+        await self._store.submit(
+            redrives.change, Change(redrive=row.id, state="running", event="redrive_canary_passed")
+        )
+        return True
+
+    async def _requeue_some(self, row: RedriveRow) -> bool:
+        allowed = self._allowance(row)
+        if allowed <= 0:
+            return False
+        acted = await self.requeue(row, min(PORTION, allowed))
+        if acted:
+            return True
+        await self._store.submit(
+            redrives.change, Change(redrive=row.id, state="watching", event="redrive_requeued")
+        )
+        return True
+
+    def _allowance(self, row: RedriveRow) -> int:
+        """How many its pace lets through now; when that is none, the timer knows when."""
+        pace = parse_limit(row.options.get("pace"))
+        if pace is None:
+            return PORTION
+        count, per = pace
+        now = self._clock.now()
+        begun = self._begun_at.setdefault(row.id, now - per * row.requeued // count)
+        due = (now - begun) * count // per + 1 - row.requeued
+        if due <= 0:
+            next_at = begun + per * row.requeued // count
+            self._timers.at(f"redrive {row.id}", max(next_at, now + SECOND // 100), self.wake)
+        return due
+
+    async def requeue(self, row: RedriveRow, n: int) -> list[Acted]:
+        """The next `n` of a redrive; an empty answer means that all have had their turn."""
+        acted = await self._store.submit(
+            redrives.requeue_portion,
+            Portion(
+                redrive=row.id,
+                n=n,
+                by=row.by,
+                force=bool(row.options.get("force")),
+                manual=self.definitions.config.manual_retry,
+                reason=row.options.get("reason"),
+            ),
+        )
+        for each in acted:
+            if each.refused is None:
+                self._under_way[each.id] = row.id
+        return acted
+
+    async def _stop_if_failing(self, row: RedriveRow) -> bool:
+        limit = row.options.get("stop_at")
+        ended = row.succeeded + row.failed
+        if limit is None or row.state == "paused" or ended < ENOUGH:
+            return False
+        if row.failed / ended < limit:
+            return False
+        why = f"{row.failed} of {ended} failed again, the limit is {limit:.0%}"
+        await self._end(row, "stopped", "redrive_stopped", why)
+        return True
+
+    async def _finish_if_over(self, row: RedriveRow) -> None:
+        if row.succeeded + row.failed >= row.requeued:
+            await self._end(row, "done", "redrive_completed", None)
+
+    async def _end(self, row: RedriveRow, state: str, event: str, why: str | None) -> None:
+        await self._store.submit(
+            redrives.change,
+            Change(redrive=row.id, state=state, event=event, why=why, finished=True),
+        )
+        self._forget(row.id)
+
+    def _forget(self, id: int) -> None:
+        self._under_way = {job: of for job, of in self._under_way.items() if of != id}
+        self._begun_at.pop(id, None)
+
+    # ---- watching ----------------------------------------------------------------------------
+
+    def _look(self, landed: Landed) -> None:
+        if not self._under_way:
+            return
+        for _, kind, job, *_ in landed.events:
+            outcome = _ENDS.get(kind)
+            if outcome is not None and job in self._under_way:
+                self._settled.append(Settled(self._under_way.pop(job), job, outcome))
+        if self._settled:
+            self.wake()
+
+    async def _note_settled(self) -> None:
+        settled, self._settled = self._settled, []
+        if settled:
+            await asyncio.gather(*self._submit(settled))
+
+    def _submit(self, settled: Sequence[Settled]) -> list[asyncio.Future[None]]:
+        return [self._store.submit(redrives.settle, each, must_land=True) for each in settled]
+
+
+_ENDS = {
+    "action_completed": "done",
+    "step_retry_exhausted": "dead",
+    "job_cancelled": "dead",
+    "job_killed": "dead",
+}

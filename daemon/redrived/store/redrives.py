@@ -1,0 +1,273 @@
+"""Redrives: a set of dead or cancelled jobs, chosen once, given another life bit by bit.
+
+What was chosen stays chosen (`redrive_jobs`), so later arrivals are never included and a
+restart goes on where it was; what a job was before is kept beside it, so that it can be undone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, and_, insert, literal, select, text
+
+from redrive.config.sections import ManualRetry
+from redrive.lifecycle import JobState
+from redrive.protocol.queries import RedriveRow
+from redrived.store import actions
+from redrived.store.actions import Acted
+from redrived.store.tables import jobs, redrive_jobs
+from redrived.store.unit import Unit, to_json
+
+ACTIVE = ("canary", "running", "paused", "watching")
+
+
+class NewRedrive(Struct, frozen=True, kw_only=True):
+    """A set and how it is to be worked off; `options` as the operator gave them."""
+
+    by: str
+    where: str | None = None  # in words, for the record
+    condition: Any = None  # the same as SQL: ColumnElement[bool] | None
+    ids: Sequence[int] | None = None
+    newest: int | None = None
+    options: dict[str, Any] = {}
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    id: int
+    total: int
+
+
+class Portion(Struct, frozen=True, kw_only=True):
+    """The next so many jobs of a redrive."""
+
+    redrive: int
+    n: int
+    by: str
+    force: bool = False
+    manual: ManualRetry = ManualRetry()
+    reason: str | None = None
+
+
+class Settled(NamedTuple):
+    """A requeued job has ended."""
+
+    redrive: int
+    job: int
+    outcome: str  # done | dead
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A redrive goes into another state."""
+
+    redrive: int
+    state: str
+    event: str
+    by: str | None = None
+    why: str | None = None
+    options: dict[str, Any] | None = None
+    finished: bool = False
+
+
+def create(unit: Unit, wishes: Sequence[NewRedrive]) -> list[Chosen]:
+    return [_create(unit, wish) for wish in wishes]
+
+
+def _create(unit: Unit, wish: NewRedrive) -> Chosen:
+    [id] = unit.next_ids("redrive", 1)
+    chosen: ColumnElement[bool] = jobs.c.state.in_((JobState.DEAD, JobState.CANCELLED))
+    if wish.ids is not None:
+        chosen = and_(chosen, jobs.c.id.in_(list(wish.ids)))
+    if wish.condition is not None:
+        condition: ColumnElement[bool] = wish.condition
+        chosen = and_(chosen, condition)
+    if wish.newest is not None:
+        chosen = and_(chosen, jobs.c.id <= wish.newest)
+    kept = [jobs.c.id, jobs.c.life, jobs.c.state, jobs.c.reason, jobs.c.attempts]
+    rows = select(literal(id), *kept, jobs.c.finished_at).where(chosen)
+    names = ["redrive", "job", "life", "state", "reason", "attempts", "finished_at"]
+    total = unit.execute(insert(redrive_jobs).from_select(names, rows)).rowcount
+    unit.execute(
+        'INSERT INTO redrives (id, state, created_at, "by", filter, options, total, requeued,'
+        " skipped, succeeded, failed) VALUES"
+        " (:id, :state, :now, :by, :filter, :options, :total, 0, 0, 0, 0)",
+        id=id,
+        state="canary" if wish.options.get("canary") else "running",
+        now=unit.now,
+        by=wish.by,
+        filter=wish.where,
+        options=to_json(wish.options),
+        total=total,
+    )
+    data = {"redrive": id, "by": wish.by, "total": total, "where": wish.where, **wish.options}
+    unit.emit("redrive_started", data={k: v for k, v in data.items() if v is not None})
+    return Chosen(id=id, total=total)
+
+
+def requeue_portion(unit: Unit, portions: Sequence[Portion]) -> list[list[Acted]]:
+    """Give the next jobs of a redrive their other life; those that cannot have one say why."""
+    return [_requeue(unit, portion) for portion in portions]
+
+
+def _requeue(unit: Unit, portion: Portion) -> list[Acted]:
+    rows = unit.execute(
+        "SELECT job FROM redrive_jobs WHERE redrive = :id AND outcome IS NULL"
+        " ORDER BY job LIMIT :n",
+        id=portion.redrive,
+        n=portion.n,
+    )
+    chosen = [job for (job,) in rows]
+    if not chosen:
+        return []
+    data: dict[str, Any] = {"redrive": portion.redrive}
+    if portion.reason:
+        data["reason"] = portion.reason
+    wish = actions.Act(
+        verb="requeue",
+        jobs=chosen,
+        by=portion.by,
+        force=portion.force,
+        manual=portion.manual,
+        data=data,
+    )
+    [acted] = actions.act(unit, [wish])
+    _note(
+        unit,
+        [
+            (
+                portion.redrive,
+                each.id,
+                "skipped" if each.refused else "requeued",
+                each.refused.message if each.refused else None,
+            )
+            for each in acted
+        ],
+    )
+    return acted
+
+
+def settle(unit: Unit, items: Sequence[Settled]) -> list[None]:
+    """Note how requeued jobs have ended."""
+    _note(unit, [(redrive, job, outcome, None) for redrive, job, outcome in items])
+    return [None] * len(items)
+
+
+_COUNTED = {"requeued": "requeued", "skipped": "skipped", "done": "succeeded", "dead": "failed"}
+
+
+def _note(unit: Unit, rows: Sequence[tuple[int, int, str, str | None]]) -> None:
+    source = unit.database.rows("redrive bigint", "job bigint", "outcome", "why")
+    unit.over(
+        rows,
+        "UPDATE redrive_jobs SET outcome = r.outcome, why = r.why"
+        f" FROM {source} WHERE redrive_jobs.redrive = r.redrive AND redrive_jobs.job = r.job",
+    )
+    for (redrive, outcome), n in Counter((row[0], row[2]) for row in rows).items():
+        column = _COUNTED[outcome]
+        unit.execute(
+            f"UPDATE redrives SET {column} = {column} + :n WHERE id = :id", n=n, id=redrive
+        )
+
+
+def change(unit: Unit, changes: Sequence[Change]) -> list[bool]:
+    return [_change(unit, each) for each in changes]
+
+
+def _change(unit: Unit, each: Change) -> bool:
+    changed = unit.execute(
+        "UPDATE redrives SET state = :state, why = coalesce(:why, why),"
+        " options = coalesce(:options, options), finished_at = :finished_at"
+        " WHERE id = :id AND state <> :state",
+        id=each.redrive,
+        state=each.state,
+        why=each.why,
+        options=to_json(each.options) if each.options is not None else None,
+        finished_at=unit.now if each.finished else None,
+    ).rowcount
+    if changed:
+        data = {"redrive": each.redrive, "by": each.by, "why": each.why}
+        unit.emit(each.event, data={k: v for k, v in data.items() if v is not None})
+    return bool(changed)
+
+
+def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
+    """(redrive, by): what it requeued and nobody has begun is dead or cancelled again."""
+    return [_undo(unit, id, by) for id, by in wishes]
+
+
+def _undo(unit: Unit, id: int, by: str) -> int:
+    rows = unit.execute(
+        "SELECT jobs.id, jobs.queue, jobs.task, jobs.run_id, redrive_jobs.state,"
+        " redrive_jobs.attempts FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
+        " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome = 'requeued'"
+        " AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1",
+        id=id,
+    ).all()
+    unit.over(
+        [(row[0],) for row in rows],
+        "UPDATE jobs SET state = kept.state, waits = NULL, reason = kept.reason,"
+        " attempts = kept.attempts, finished_at = kept.finished_at, life = kept.life,"
+        " manual_retries = jobs.manual_retries - 1"
+        f" FROM redrive_jobs AS kept, {unit.database.rows('job bigint')}"
+        " WHERE jobs.id = r.job AND kept.job = r.job AND kept.redrive = :id",
+        id=id,
+    )
+    for job, queue, task, run_id, state, attempts in rows:
+        data = {"redrive": id, "by": by}
+        unit.emit("redrive_undone", job=job, run=run_id, state=state, attempts=attempts, data=data)
+        unit.moved(queue, task, JobState.QUEUED, state)
+    unit.execute(
+        "UPDATE redrive_jobs SET outcome = 'undone' WHERE redrive = :id AND (outcome IS NULL"
+        " OR (outcome = 'requeued' AND job IN (SELECT id FROM jobs WHERE state IN"
+        " ('dead', 'cancelled') AND life = redrive_jobs.life)))",
+        id=id,
+    )
+    _change(
+        unit,
+        Change(redrive=id, state="undone", event="redrive_undone", by=by, finished=True),
+    )
+    return len(rows)
+
+
+# ---- reading -----------------------------------------------------------------------------
+
+
+def rows(connection: Connection, limit: int = 100, only_active: bool = False) -> list[RedriveRow]:
+    where = "WHERE state IN ('canary', 'running', 'paused', 'watching')" if only_active else ""
+    found = connection.execute(
+        text(
+            'SELECT id, state, created_at, "by", filter, total, requeued, skipped, succeeded,'
+            f" failed, options, finished_at, why FROM redrives {where} ORDER BY id DESC LIMIT :n"
+        ),
+        {"n": limit},
+    )
+    return [
+        RedriveRow(
+            id=row[0],
+            state=row[1],
+            created_at=row[2],
+            by=row[3],
+            where=row[4],
+            total=row[5],
+            requeued=row[6],
+            skipped=row[7],
+            succeeded=row[8],
+            failed=row[9],
+            options=msgspec.json.decode(row[10]),
+            finished_at=row[11],
+            why=row[12],
+        )
+        for row in found
+    ]
+
+
+def under_way(connection: Connection, redrive: int) -> list[int]:
+    """The jobs it has requeued that have not ended yet."""
+    found = connection.execute(
+        text("SELECT job FROM redrive_jobs WHERE redrive = :id AND outcome = 'requeued'"),
+        {"id": redrive},
+    )
+    return [job for (job,) in found]

@@ -1,0 +1,259 @@
+"""Attempts from end to end: run, fail, retry, die, stall, time out, be ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redrive.lifecycle import JobState
+from redrive.protocol.commands import Act
+from redrived.api import acting
+from support.engine import TESTER, running
+
+TASKS = """
+[pools.default]
+path = ["."]
+processes = 2
+
+[retry.quick]
+delays = ["20ms", "20ms"]
+jitter = 0
+
+[tasks.add]
+python = "handlers:add"
+[tasks.refuse]
+python = "handlers:refuse"
+retry = "quick"
+[tasks.invalid]
+python = "handlers:invalid"
+retry = "quick"
+[tasks.snooze]
+python = "handlers:snooze"
+[tasks.vanish]
+python = "handlers:vanish"
+retry = 5
+max_lost = 2
+[tasks.hang]
+python = "handlers:hang"
+grace = "1s"
+[tasks.silent]
+python = "handlers:silent"
+heartbeat = { from = "job", every = "50ms", stalled_after = "200ms" }
+grace = "100ms"
+[tasks.echo]
+command = ["sh", "-c", "echo {{ args.text }}; echo oops >&2; exit {{ args.code }}"]
+retry = "quick"
+[tasks.sleep]
+command = ["sleep", "60"]
+grace = "1s"
+[tasks.late]
+command = ["sleep", "60"]
+timeout = "200ms"
+grace = "100ms"
+[tasks.quiet]
+command = ["sleep", "60"]
+heartbeat = { from = "output", every = "50ms", stalled_after = "300ms" }
+grace = "100ms"
+[tasks.flood]
+command = "yes"
+limits = { output = "1M" }
+"""
+
+HANDLERS = """
+import os, time
+import redrive
+
+def add(a, b):
+    print("adding")
+    return {"sum": a + b}
+
+def refuse():
+    raise ConnectionError("connection refused by db2")
+
+def invalid():
+    raise ValueError("no such column")
+
+def snooze():
+    job = redrive.current_job()
+    if job.once("slept"):
+        raise redrive.Snooze(0.05)
+    return job.attempt
+
+def vanish():
+    os._exit(7)
+
+def hang():
+    time.sleep(60)
+
+def silent():
+    redrive.current_job().heartbeat()
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    return tmp_path
+
+
+async def test_a_python_job_runs_and_keeps_its_result_and_output(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("add", a=1, b=2)
+        job = await bench.ended(id)
+
+        assert (job.state, job.result, job.attempts) == (JobState.DONE, {"sum": 3}, 1)
+        assert await bench.told(id) == ["step_started", "action_started", "action_completed"]
+        page = bench.engine.outputs.read(id, 1)
+        assert b"".join(chunk.data for chunk in page.chunks) == b"adding\n"
+
+
+async def test_a_transient_failure_is_tried_until_nothing_is_left(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("refuse")
+        job = await bench.ended(id)
+
+        assert (job.state, job.reason, job.attempts) == (JobState.DEAD, "exhausted", 3)
+        assert job.error is not None
+        assert (job.error.error_type, job.error.retry_count) == ("connection_error", 2)
+        failed = ["action_started", "action_error"]
+        assert await bench.told(id) == [
+            "step_started",
+            *failed,
+            "step_retry",
+            *failed,
+            "step_retry",
+            *failed,
+            "step_retry_exhausted",
+        ]
+
+
+async def test_a_permanent_failure_is_dead_at_once(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("invalid")
+        job = await bench.ended(id)
+
+        assert (job.state, job.reason, job.attempts) == (JobState.DEAD, "permanent", 1)
+
+
+async def test_a_snooze_does_not_use_up_an_attempt_and_once_is_once(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("snooze")
+        job = await bench.ended(id)
+
+        assert (job.state, job.attempts, job.result) == (JobState.DONE, 1, 1)
+        assert job.budgets is not None
+        assert job.budgets.snoozes == 1
+
+
+async def test_a_job_that_kills_its_worker_again_and_again_is_poison(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("vanish")
+        await bench.event("step_retry", id)
+        await bench.engine.store.submit(
+            acting.actions.act, acting.actions.Act(verb="run-now", jobs=[id], by="t")
+        )
+        job = await bench.ended(id)
+
+        assert (job.state, job.reason) == (JobState.DEAD, "poison")
+        assert job.budgets is not None
+        assert job.budgets.lost == 2
+        assert (await bench.told(id)).count("action_lost") == 2
+
+
+async def test_a_command_keeps_both_streams_and_its_message_is_stderr(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("echo", text="hello", code=65)
+        job = await bench.ended(id)
+
+        assert (job.state, job.reason) == (JobState.DEAD, "permanent")
+        assert job.error is not None
+        assert job.error.message == "oops"
+        page = bench.engine.outputs.read(id, 1)
+        assert [(chunk.stream, chunk.data) for chunk in page.chunks] == [
+            ("out", b"hello\n"),
+            ("err", b"oops\n"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("task", "noticed", "error_type"),
+    [
+        ("late", "action_timeout", "timeout"),
+        ("quiet", "action_stalled", "stalled"),
+        ("silent", "action_stalled", "stalled"),
+    ],
+)
+async def test_what_is_noticed_is_written_down_before_it_is_ended(
+    folder: Path, task: str, noticed: str, error_type: str
+) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue(task)
+        job = await bench.ended(id)
+
+        assert job.state is JobState.DEAD
+        assert job.error is not None
+        assert job.error.error_type == error_type
+        assert (await bench.told(id))[1:] == [
+            "action_started",
+            noticed,
+            "action_error",
+            "step_retry_exhausted",
+        ]
+
+
+async def test_an_attempt_that_writes_too_much_is_ended(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("flood")
+        job = await bench.ended(id)
+
+        assert job.error is not None
+        assert job.error.error_type == "log_limit"
+        assert bench.engine.outputs.read(id, 1).size <= 1024 * 1024
+
+
+@pytest.mark.parametrize("task", ["sleep", "hang"])
+@pytest.mark.parametrize(("verb", "event"), [("cancel", "job_cancelled"), ("kill", "job_killed")])
+async def test_a_running_job_can_be_ended(folder: Path, task: str, verb: str, event: str) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue(task)
+        await bench.event("action_started", id)
+        await acting.act(bench.engine, TESTER, Act(verb=verb, ids=[str(id)]))
+        job = await bench.ended(id)
+
+        assert job.state is JobState.CANCELLED
+        last = (await bench.event(event, id)).data
+        assert last["by"] == "tester"
+
+
+@pytest.mark.parametrize("task", ["sleep", "hang"])
+async def test_a_restart_runs_again_at_no_cost(folder: Path, task: str) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue(task)
+        await bench.event("action_started", id)
+        await acting.act(bench.engine, TESTER, Act(verb="restart", ids=[str(id)]))
+        await bench.event("action_started", id, n=2)
+
+        job = await bench.job(id)
+        assert (job.state, job.attempts) == (JobState.LEASED, 1)
+        assert "job_restarted" in await bench.told(id)
+        await acting.act(bench.engine, TESTER, Act(verb="kill", ids=[str(id)]))
+        await bench.ended(id)
+
+
+async def test_a_redrive_gives_a_set_another_life_and_counts_how_it_goes(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        ids = await bench.enqueue("invalid", 3)
+        for id in ids:
+            await bench.ended(id)
+        bench.heard.clear()
+
+        acted = await acting.act(
+            bench.engine, TESTER, Act(verb="requeue", where="state:dead", force=True, canary=1)
+        )
+        assert (acted.redrive, acted.total) == (1, 3)
+        stopped = await bench.event("redrive_stopped")
+        assert stopped.data["why"] == "the canary failed: 1 of 1"
+        lives = [(await bench.job(id)).life for id in ids]
+        assert sorted(lives) == [1, 1, 2]
