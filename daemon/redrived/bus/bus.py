@@ -60,7 +60,7 @@ class Bus:
             role="viewer",
             group=viewers,
             largest=MAX_QUERY,
-            options=requests.OPTIONS,
+            options=requests.options("viewer"),
         )
         self._control = Door(
             self._context,
@@ -70,7 +70,7 @@ class Bus:
             role="operator",
             group=settings.operators,
             largest=MAX_MESSAGE,
-            options=requests.OPTIONS,
+            options=requests.options("operator"),
         )
         self._doors = (self._events, self._query, self._control)
         self._announcer = Announcer(self._events, epoch, self.dropped)
@@ -122,8 +122,9 @@ class Bus:
         for each in self._requests.values():
             each.stop()
 
-    def answer(self, role: Role, route: bytes, data: bytes) -> None:
-        self._requests[role].answer(route, data)
+    def answer(self, role: Role, route: bytes, data: bytes) -> bool:
+        """False: too many answers to this peer are on their way already, try again."""
+        return self._requests[role].answer(route, data)
 
     def publish(self, events: Iterable[Event]) -> None:
         """Tell of events, in commit order and dense; not even looked at when nobody listens."""

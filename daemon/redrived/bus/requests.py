@@ -11,19 +11,26 @@ from collections.abc import Callable
 
 import zmq
 
+from redrive.keys import Role
 from redrived.bus.door import Door
 from redrived.bus.peers import Asker, asker_on_ipc, asker_on_tcp
 from redrived.bus.pump import Pump
 
 TURN = 32  # messages read before everything else in the daemon has a turn
-OPTIONS = {
-    zmq.LINGER: 1_000,
-    zmq.SNDHWM: 64,
-    zmq.RCVHWM: 64,
-    zmq.ROUTER_MANDATORY: 1,
-}
+# Answers that may be on their way to one peer. Pages are large, what commands say is short and
+# comes in bursts, as many at once as share a commit.
+_ANSWERS: dict[Role, int] = {"viewer": 32, "operator": 2_000}
 
 Receive = Callable[[Asker, bytes, bytes], None]
+
+
+def options(role: Role) -> dict[zmq.SocketOption, int]:
+    return {
+        zmq.LINGER: 1_000,
+        zmq.SNDHWM: _ANSWERS[role],
+        zmq.RCVHWM: 64,
+        zmq.ROUTER_MANDATORY: 1,
+    }
 
 
 class Requests:
@@ -45,12 +52,16 @@ class Requests:
         """Read no more; answers can still be sent."""
         self._pump.stop()
 
-    def answer(self, route: bytes, data: bytes) -> None:
+    def answer(self, route: bytes, data: bytes) -> bool:
         try:
             self._socket.send_multipart((route, data), zmq.NOBLOCK)
-        except zmq.ZMQError:  # the peer is gone, or asks without reading the answers
-            self._dropped["answer"] += 1
-        self._pump.nudge()
+        except zmq.Again:
+            return False
+        except zmq.ZMQError:
+            self._dropped["answer"] += 1  # the peer is gone
+        finally:
+            self._pump.nudge()
+        return True
 
     def _read_some(self) -> None:
         for _ in range(TURN):
