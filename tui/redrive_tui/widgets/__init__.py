@@ -1,0 +1,1 @@
+"""Widgets: each knows its data and speaks in messages; none asks the app or the daemon."""

@@ -1,0 +1,146 @@
+"""Lines of spans on the screen: what every widget of the console is made of.
+
+Textual paints whole widgets; over a slow link that is what one notices. A widget here
+remembers what it drew and, asked to `repaint`, sends only the lines that came out different.
+"""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from redrive_tui import keys
+from redrive_tui.formatting import Line
+from redrive_tui.theme import style
+
+
+class Lines(ScrollView, can_focus=False):
+    """The base: a subclass says what stands on a line of the screen."""
+
+    DEFAULT_CSS = """
+    Lines {
+        background: $background;
+        color: $foreground;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+    }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._drawn: dict[int, Strip] = {}
+
+    @property
+    def theme(self) -> str:
+        return self.app.theme  # pyright: ignore[reportUnknownMemberType]  # App is generic
+
+    def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
+        """What stands on line `y` of the visible part, and a style laid over all of it."""
+        raise NotImplementedError
+
+    def strip_on_screen(self, y: int) -> Strip:
+        line, over = self.line_on_screen(y)
+        return self.strip(line, over).adjust_cell_length(self.size.width, self.blank(over))
+
+    def render_line(self, y: int) -> Strip:
+        strip = self.strip_on_screen(y)
+        self._drawn[y] = strip
+        return strip
+
+    def repaint(self) -> None:
+        """Draw again what came out different."""
+        for y in range(self.size.height):
+            if self._drawn.get(y) != self.strip_on_screen(y):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._drawn.clear()
+
+    def strip(self, line: Line, over: Style | None = None) -> Strip:
+        """A line in the colours of the theme, as long as it is."""
+        theme, blank = self.theme, self.rich_style
+        styled = ((text, blank + style(theme, role)) for text, role in line if text)
+        return Strip([Segment(text, look + over if over else look) for text, look in styled])
+
+    def blank(self, over: Style | None = None) -> Style:
+        return self.rich_style + over if over else self.rich_style
+
+
+class TextView(Lines, can_focus=True):
+    """A page of text to read and scroll."""
+
+    BINDINGS = keys.bindings("movement")
+
+    lines: var[list[Line]] = var(list[Line], init=False)
+
+    def __init__(
+        self, lines: list[Line] | None = None, *, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.set_reactive(TextView.lines, lines or [])
+
+    def on_mount(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self.lines))
+
+    def watch_lines(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self.lines))
+        self.repaint()
+
+    def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
+        row = y + self.scroll_offset.y
+        return (self.lines[row] if row < len(self.lines) else []), None
+
+    def action_move(self, rows: int) -> None:
+        self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
+
+    def action_page(self, pages: float) -> None:
+        self.scroll_to(y=self.scroll_offset.y + int(pages * self.size.height), animate=False)
+
+    def action_first(self) -> None:
+        self.scroll_to(y=0, animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_to(y=self.max_scroll_y, animate=False)
+
+
+class Panel(TextView, can_focus=False):
+    """Lines that only stand there: a header, a banner, guidance."""
+
+    DEFAULT_CSS = """
+    Panel { height: auto; overflow-y: hidden; }
+    """
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.lines)
+
+    def watch_lines(self) -> None:
+        super().watch_lines()
+        if self.size.height != len(self.lines):
+            self.refresh(layout=True)
+
+
+class Heading(Lines):
+    """The name of what stands below it, and a rule to the edge."""
+
+    DEFAULT_CSS = """
+    Heading { height: 1; }
+    """
+
+    title: var[str] = var("", init=False)
+
+    def __init__(self, title: str, *, rule: str = "─", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.set_reactive(Heading.title, title)
+        self._rule = rule
+
+    def watch_title(self) -> None:
+        self.repaint()
+
+    def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
+        ruled = self._rule * max(0, self.size.width - len(self.title) - 1)
+        return [(self.title, "title"), (f" {ruled}", "rule")], None

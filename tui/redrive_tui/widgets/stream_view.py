@@ -1,0 +1,236 @@
+"""Lines that keep coming: output of a job, events. Follows the end until one scrolls away.
+
+A ring of the newest items; what is off screen is not even formatted. Search goes over the
+plain text; so do the jumps from error to error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Generic, TypeVar
+
+from rich.style import Style
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import var
+from textual.strip import Strip
+
+from redrive_tui import keys
+from redrive_tui.formatting import Line, plain_text, width_of
+from redrive_tui.theme import cursor_style, style
+from redrive_tui.widgets.lines import Lines
+
+Item = TypeVar("Item")
+KEPT = 20_000
+
+
+class StreamView(Lines, Generic[Item], can_focus=True):
+    BINDINGS = keys.bindings("movement", "text")
+
+    following: var[bool] = var(True, init=False)
+    wrapping: var[bool] = var(False, init=False)
+    with_times: var[bool] = var(True, init=False)
+
+    class Changed(Message):
+        """Following, what was found or what is unseen changed: the banner wants to know."""
+
+    class SearchWanted(Message):
+        """The operator wants to type what to look for."""
+
+    def __init__(
+        self,
+        spans: Callable[[Item, bool], Line],
+        is_error: Callable[[Item], bool],
+        *,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self.items: list[Item] = []
+        self.unseen = 0
+        self.sought = ""
+        self.hit: int | None = None  # the item the last search or jump went to
+        self._spans = spans
+        self._is_error = is_error
+        self._rows: list[tuple[int, int]] = []  # wrapped: item and the cell its part starts at
+
+    # Data in.
+
+    def extend(self, items: Iterable[Item]) -> None:
+        before = len(self.items)
+        self.items += items
+        added = len(self.items) - before
+        surplus = len(self.items) - KEPT
+        if surplus > 0:
+            del self.items[:surplus]
+            self.hit = None if self.hit is None else max(0, self.hit - surplus)
+        if added:
+            self._grown(added, max(0, surplus))
+
+    def restart(self, items: Iterable[Item] = ()) -> None:
+        self.items, self.unseen, self.hit = [], 0, None
+        self._lay_out()
+        self.extend(items)
+        self.repaint()
+
+    def _grown(self, added: int, dropped: int) -> None:
+        if dropped or not self.wrapping:
+            self._lay_out()
+        else:
+            self._rows += self._wrapped(len(self.items) - added)
+            self._resize()
+        if self.following:
+            self.action_last()
+        else:
+            self.unseen += added
+            if dropped:
+                self.scroll_to(y=max(0, self.scroll_offset.y - dropped), animate=False)
+        self.repaint()
+        self.post_message(self.Changed())
+
+    # Painting.
+
+    def strip_on_screen(self, y: int) -> Strip:
+        row = self.scroll_offset.y + y
+        if row >= self._row_count():
+            return Strip([]).adjust_cell_length(self.size.width, self.blank())
+        item, start = self._rows[row] if self.wrapping else (row, 0)
+        over = cursor_style(self.theme) if item == self.hit else None
+        strip = self._highlighted(self.strip(self._spans(self.items[item], self.with_times), over))
+        width = self.size.width
+        return strip.crop(start, start + width).adjust_cell_length(width, self.blank(over))
+
+    def _highlighted(self, strip: Strip) -> Strip:
+        if not self.sought:
+            return strip
+        found = style(self.theme, "found")
+        parts: list[Strip] = []
+        text, needle, at = strip.text.casefold(), self.sought.casefold(), 0
+        if len(text) != len(strip.text):
+            return strip  # a letter that changes its length when folded: no place to point at
+        while (place := text.find(needle, at)) >= 0:
+            start, end = (
+                width_of([(text[:place], "")]),
+                width_of([(text[: place + len(needle)], "")]),
+            )
+            parts += [
+                strip.crop(width_of([(text[:at], "")]), start),
+                strip.crop(start, end).apply_style(found),
+            ]
+            at = place + len(needle)
+        return Strip.join([*parts, strip.crop(width_of([(text[:at], "")]))]) if parts else strip
+
+    def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
+        return self._spans(self.items[y], self.with_times), None
+
+    # Rows.
+
+    def _row_count(self) -> int:
+        return len(self._rows) if self.wrapping else len(self.items)
+
+    def _lay_out(self) -> None:
+        self._rows = list(self._wrapped(0)) if self.wrapping else []
+        self._resize()
+
+    def _wrapped(self, first: int) -> Iterable[tuple[int, int]]:
+        width = max(1, self.size.width)
+        for index, item in enumerate(islice(self.items, first, None), first):
+            cells = width_of(self._spans(item, self.with_times))
+            yield from ((index, start) for start in range(0, max(1, cells), width))
+
+    def _resize(self) -> None:
+        self.virtual_size = Size(self.size.width, self._row_count())
+
+    def on_resize(self) -> None:
+        self._lay_out()
+        if self.following:
+            self.action_last()
+
+    def watch_wrapping(self) -> None:
+        self._lay_out()
+        self.repaint()
+        self.post_message(self.Changed())
+
+    def watch_with_times(self) -> None:
+        self.watch_wrapping()
+
+    def watch_following(self) -> None:
+        if self.following:
+            self.unseen = 0
+            self.action_last()
+        self.post_message(self.Changed())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if new_value < old_value and new_value < self.max_scroll_y:
+            self.following = False
+
+    # Keys.
+
+    def action_move(self, rows: int) -> None:
+        self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
+
+    def action_page(self, pages: float) -> None:
+        self.action_move(int(pages * self.size.height))
+
+    def action_first(self) -> None:
+        self.scroll_to(y=0, animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_to(y=self.max_scroll_y, animate=False)
+
+    def action_follow(self) -> None:
+        self.following = not self.following
+
+    def action_wrap(self) -> None:
+        self.wrapping = not self.wrapping
+
+    def action_times(self) -> None:
+        self.with_times = not self.with_times
+
+    def action_search(self) -> None:
+        self.post_message(self.SearchWanted())
+
+    def search(self, text: str) -> None:
+        """Look for a text from here on; empty ends the search."""
+        self.sought = text
+        self.hit = None
+        if text:
+            self.action_found(1)
+        self.repaint()
+        self.post_message(self.Changed())
+
+    def action_found(self, direction: int) -> None:
+        needle = self.sought.casefold()
+        if needle:
+            self._jump(
+                direction, lambda item: needle in plain_text(self._spans(item, False)).casefold()
+            )
+
+    def action_error(self, direction: int) -> None:
+        self._jump(direction, self._is_error)
+
+    def _jump(self, direction: int, fits: Callable[[Item], bool]) -> None:
+        """To the next item that fits, around the end if need be."""
+        count = len(self.items)
+        start = self._top_item() - direction if self.hit is None else self.hit
+        for step in range(1, count + 1):
+            index = (start + direction * step) % count
+            if fits(self.items[index]):
+                self._go_to(index)
+                return
+        self.post_message(self.Changed())
+
+    def _top_item(self) -> int:
+        top = self.scroll_offset.y
+        return self._rows[top][0] if self.wrapping and self._rows else top
+
+    def _go_to(self, index: int) -> None:
+        self.hit = index
+        self.following = False
+        row = index
+        if self.wrapping:
+            row = next(row for row, (item, _) in enumerate(self._rows) if item == index)
+        self.scroll_to(y=max(0, row - self.size.height // 3), animate=False)
+        self.repaint()
+        self.post_message(self.Changed())
