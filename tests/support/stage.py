@@ -1,0 +1,78 @@
+"""A console on a stage: a recorded daemon behind it, a clock that stands still, keys to press."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from redrive_tui.app import Console, Settings
+from support import incident
+from support.clock import FakeClock
+from support.recorded import Recorded
+from textual.pilot import Pilot
+
+READING = {"read", "pages", "thaw", "acting", "fates", "copy"}
+
+
+class Stage:
+    def __init__(self, console: Console, pilot: Pilot[None], clock: FakeClock) -> None:
+        self.console = console
+        self.pilot = pilot
+        self.clock = clock
+        self.source: Recorded = console.source  # type: ignore[assignment]
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def type(self, text: str) -> None:
+        await self.press(*("space" if letter == " " else letter for letter in text))
+
+    async def pass_time(self, seconds: float) -> None:
+        """The daemon goes on telling its status meanwhile."""
+        self.clock.move(seconds)
+        self.console.mirror.heard()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Until everything that was asked for has been answered and painted."""
+        await self.pilot.pause()
+        while any(self._is_reading()) and not self.console.screen.is_modal:
+            await self.pilot.pause()
+        self.console.tick()
+        await self.pilot.pause()
+
+    def _is_reading(self) -> list[bool]:
+        workers = self.console.workers
+        return [worker.is_running for worker in workers if worker.group in READING]
+
+    @property
+    def grid(self) -> list[str]:
+        """The lines of the screen as text."""
+        strips = self.console.screen._compositor.render_strips()
+        return [strip.text.rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.grid)
+
+    def line_with(self, words: str) -> str:
+        """The first line that has these words."""
+        return next((line for line in self.grid if words in line), "")
+
+    @property
+    def toasts(self) -> list[str]:
+        return [text for _, text in self.console.commands_log.notes]
+
+
+@asynccontextmanager
+async def on_stage(
+    source: Recorded | None = None, size: tuple[int, int] = (120, 30), **settings: Any
+) -> AsyncIterator[Stage]:
+    clock = FakeClock()
+    console = Console(source or incident.source(), Settings(**settings), clock)
+    async with console.run_test(size=size, notifications=True) as pilot:
+        stage = Stage(console, pilot, clock)
+        await stage.settle()
+        yield stage

@@ -1,0 +1,178 @@
+"""Going about: screens, the way back, freshness, what happens where there is little room."""
+
+from __future__ import annotations
+
+import pytest
+from redrive_tui.frame import TABS
+from redrive_tui.liveness import LATE_AFTER
+from support import incident
+from support.recorded import Recorded
+from support.stage import on_stage
+
+
+async def test_every_number_shows_its_screen() -> None:
+    async with on_stage() as stage:
+        for number, screen in enumerate(TABS, 1):
+            await stage.press(str(number))
+            assert stage.console.pane.context == screen
+
+
+async def test_minus_goes_back_to_where_one_was() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "3", "minus")
+        assert stage.console.pane.context == "jobs"
+
+
+async def test_q_leaves_a_job_and_then_the_console() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "enter")
+        assert stage.console.pane.context == "job"
+        await stage.press("q")
+        assert stage.console.pane.context == "jobs"
+        await stage.press("q")
+        assert stage.console.return_code == 0
+
+
+async def test_the_overview_shows_queues_trouble_and_what_comes() -> None:
+    async with on_stage(size=(130, 34)) as stage:
+        assert "mail" in stage.line_with("1,204")
+        assert "PAUSED" in stage.line_with("imports")
+        assert "✗ 398 dead in reports: Database unreachable" in stage.text
+        assert "↻ 31 retries in mail" in stage.text
+        assert "LATE 9.0s" in stage.text
+
+
+async def test_a_healthy_system_says_so() -> None:
+    source = incident.source(attention=[], due=[])
+    async with on_stage(source) as stage:
+        assert "nothing needs attention" in stage.text
+        assert "nothing falls due" in stage.text
+
+
+async def test_an_empty_daemon_has_words_for_every_screen() -> None:
+    empty = Recorded(
+        incident.status(states={}, queues=[], nodes=[], attention=[], due=[]), incident.welcome()
+    )
+    async with on_stage(empty) as stage:
+        for number in "12345678":
+            await stage.press(number)
+            assert len([line for line in stage.grid if line]) > 3
+
+
+async def test_enter_on_trouble_leads_to_where_it_is() -> None:
+    async with on_stage() as stage:
+        await stage.press("tab", "enter")
+        assert stage.console.pane.context == "dead"
+        await stage.press("1", "tab", "down", "enter")
+        assert stage.console.pane.context == "jobs"
+        assert "/ queue:imports" in stage.text
+
+
+async def test_before_the_daemon_is_there_the_frame_is() -> None:
+    class Silent(Recorded):
+        async def follow(self, mirror: object) -> None:
+            """Hears nothing."""
+
+    source = Silent(incident.status(), incident.welcome())
+    source.lost = True
+    async with on_stage(source) as stage:
+        assert "ipc:///run/redrive" in stage.grid[0]
+        assert "connecting" in stage.grid[0]
+        await stage.press("2")
+        assert "no job matches" in stage.text
+
+
+async def test_a_lost_link_keeps_the_data_and_says_how_old_it_is() -> None:
+    async with on_stage() as stage:
+        stage.console.mirror.relink("lost", retries=3)
+        stage.clock.move(12)
+        await stage.settle()
+
+        assert "lost 12s, retry 3" in stage.grid[0]
+        assert "1,204" in stage.text
+
+
+async def test_a_node_is_late_by_the_age_of_its_beat() -> None:
+    async with on_stage() as stage:
+        assert "LATE" not in stage.line_with("w1 ")
+        await stage.pass_time(LATE_AFTER)
+        assert "LATE" in stage.line_with("w1 ")
+
+
+@pytest.mark.parametrize("size", [(120, 34), (80, 24), (60, 16), (40, 10), (10, 4), (1, 1)])
+async def test_no_size_of_terminal_is_a_crash(size: tuple[int, int]) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.press("2", "3", "4", "5", "6", "7", "8", "2", "enter", "right_square_bracket")
+
+
+async def test_too_little_room_is_said() -> None:
+    async with on_stage(size=(50, 12)) as stage:
+        assert "needs 60x16 to show more" in stage.grid[-1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+async def test_the_name_of_the_environment_and_the_link_are_always_there(
+    size: tuple[int, int],
+) -> None:
+    async with on_stage(size=size) as stage:
+        assert stage.grid[0].startswith(" PROD-EU ")
+        assert "live" in stage.grid[0]
+
+
+async def test_help_lists_the_keys_of_the_screen_and_runs_what_is_chosen() -> None:
+    async with on_stage() as stage:
+        await stage.press("question_mark")
+        assert "KEYS · overview" in stage.text
+        await stage.type("schedules")
+        assert "go.schedules" in stage.text
+        await stage.press("enter")
+        assert stage.console.pane.context == "schedules"
+
+
+async def test_the_palette_goes_places_and_changes_the_theme() -> None:
+    async with on_stage() as stage:
+        await stage.press("colon")
+        await stage.type("theme: light")
+        await stage.pilot.pause(0.3)
+        await stage.press("enter")
+        assert stage.console.theme == "light"
+
+
+async def test_a_moved_key_does_what_it_did_and_the_old_one_nothing() -> None:
+    async with on_stage(keymap={"go.jobs": "b", "app.help": "f1"}) as stage:
+        await stage.press("2")
+        assert stage.console.pane.context == "overview"
+        await stage.press("b")
+        assert stage.console.pane.context == "jobs"
+        await stage.press("f1")
+        assert "KEYS · jobs" in stage.text
+
+
+async def test_two_keys_can_be_swapped() -> None:
+    async with on_stage(keymap={"go.jobs": "3", "go.dead": "2"}) as stage:
+        await stage.press("2")
+        assert stage.console.pane.context == "dead"
+        await stage.press("3")
+        assert stage.console.pane.context == "jobs"
+
+
+async def test_a_fault_in_a_worker_is_told_and_the_console_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with on_stage() as stage:
+        monkeypatch.setattr(stage.source, "_listruns", None)
+        await stage.press("4")
+        assert any("a fault in the console itself" in text for text in stage.toasts)
+        await stage.press("2")
+        assert stage.console.pane.context == "jobs"
+
+
+async def test_an_error_from_the_daemon_is_told_as_it_is() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "enter", "escape")
+        stage.source.jobs = []
+        stage.source.details = {}
+        await stage.press("enter")
+        assert any(
+            "there is no job 240; `redrive jobs` lists them" in text for text in stage.toasts
+        )

@@ -1,0 +1,277 @@
+"""The console: composes the screens and routes between them; what anything means is elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import Struct
+from textual import on, work
+from textual.app import App, ComposeResult
+from textual.filter import LineFilter, NoColor
+from textual.widgets import ContentSwitcher
+from textual.worker import Worker, WorkerState
+
+from redrive.clock import Clock, SystemClock
+from redrive_tui import copying, frame, keys
+from redrive_tui.acting import Acting, Question, Severity
+from redrive_tui.command_log import CommandLog
+from redrive_tui.formatting import Look
+from redrive_tui.hints import hints
+from redrive_tui.mirror import Mirror
+from redrive_tui.palette import Commands
+from redrive_tui.reading import command_lines
+from redrive_tui.sanitize import clean
+from redrive_tui.screens import PANES
+from redrive_tui.screens.help import FILTER_HELP, Help
+from redrive_tui.screens.job import JobPane
+from redrive_tui.screens.pane import Desk, Pane, fault_of
+from redrive_tui.source import Source
+from redrive_tui.theme import DEFAULT, MONO, PALETTES, textual_theme
+from redrive_tui.widgets.confirm import Confirm
+from redrive_tui.widgets.dialogs import Page
+from redrive_tui.widgets.filter_bar import FilterBar
+from redrive_tui.widgets.lines import Panel
+from redrive_tui.wishes import Options
+
+TICK = 0.25  # seconds between looks at the mirror
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How this console was started."""
+
+    theme: str = DEFAULT
+    look: Look = Look()
+    keymap: Mapping[str, str] = {}
+    read_only: bool = False
+
+
+class Visit(Struct, frozen=True):
+    """A place one has been."""
+
+    screen: str
+    job: int | None = None
+    tab: str = ""
+
+
+class Console(App[None]):
+    TITLE = "redrive"
+    CSS_PATH = "console.tcss"
+    COMMANDS = {Commands}
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (80, "-normal"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
+    BINDINGS = keys.bindings("everywhere")
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    def __init__(
+        self, source: Source, settings: Settings | None = None, clock: Clock | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings = settings or Settings()
+        self.source = source
+        self.mirror = Mirror(clock or SystemClock())
+        self.commands_log = CommandLog()
+        self.desk = Desk(
+            source=source, mirror=self.mirror, log=self.commands_log, look=settings.look
+        )
+        self.acting = Acting(
+            source,
+            self.mirror,
+            self.commands_log,
+            ask=self._confirm,
+            say=self.say,
+            read_only=settings.read_only,
+        )
+        self._been: list[Visit] = []
+        self._here = Visit("overview")
+        for name in PALETTES:
+            self.register_theme(textual_theme(name))
+        self.theme = MONO if self.no_color else settings.theme
+        self.animation_level = "none"
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Under NO_COLOR Textual paints grey; the mono theme paints nothing."""
+        return [NoColor()] if self.theme == MONO else list(super().get_line_filters())
+
+    def compose(self) -> ComposeResult:
+        yield Panel([[]], id="header")
+        yield Panel([[]], id="tabs")
+        yield ContentSwitcher(id="panes")
+        yield Panel([[]], id="hints")
+
+    async def on_mount(self) -> None:
+        self.set_keymap(dict(self.settings.keymap))
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        self.run_worker(self.source.follow(self.mirror), group="link")
+        await self._arrive(self._here)
+        self.set_interval(TICK, self.tick)
+
+    def on_unmount(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    @property
+    def pane(self) -> Pane:
+        """The screen that is seen."""
+        return self.query_one(f"#{self._here.screen}", Pane)
+
+    # Time passes.
+
+    def tick(self) -> None:
+        """Paint what has changed; nothing else happens by itself."""
+        panes = self.query_one("#panes", ContentSwitcher)
+        live = self.mirror.link.word == "live"
+        panes.set_class(not live and self.mirror.status is not None, "-stale")
+        self.pane.tick()
+        self.show_frame()
+        if live and self.commands_log.unknown:
+            self._settle_unknown()
+
+    def show_frame(self) -> None:
+        width = self.size.width
+        line = frame.header(
+            self.mirror,
+            self.source.address,
+            self.settings.look,
+            width,
+            read_only=self.settings.read_only,
+        )
+        self.query_one("#header", Panel).lines = [line]
+        tab = "jobs" if self._here.screen == "job" else self._here.screen
+        self.query_one("#tabs", Panel).lines = [frame.tabs(self.mirror, tab, width)]
+        self.query_one("#hints", Panel).lines = [
+            hints(
+                self.pane.context,
+                self.settings.keymap,
+                width,
+                self.size.height,
+                self.pane.impossible(),
+            )
+        ]
+
+    @work(exclusive=True, group="fates", exit_on_error=False)
+    async def _settle_unknown(self) -> None:
+        await self.acting.settle_unknown()
+
+    # Going places.
+
+    async def _arrive(self, visit: Visit, filter: str = "") -> None:
+        panes = self.query_one("#panes", ContentSwitcher)
+        if not panes.query(f"#{visit.screen}"):
+            await panes.mount(PANES[visit.screen](self.desk))
+        self._here = visit
+        panes.current = visit.screen
+        pane = self.pane
+        if isinstance(pane, JobPane) and visit.job is not None:
+            pane.look_at(visit.job, visit.tab)
+        elif filter:
+            pane.visit(filter)
+        if (first := pane.first_focus()) is not None:
+            first.focus()
+        pane.tick()
+        self.show_frame()
+
+    async def _go(self, visit: Visit, filter: str = "") -> None:
+        if visit != self._here:
+            self._been.append(self._here)
+        await self._arrive(visit, filter)
+
+    async def action_show(self, screen: str) -> None:
+        await self._go(Visit(screen))
+
+    @on(Pane.Go)
+    async def _sent_to(self, event: Pane.Go) -> None:
+        tab = event.filter if event.screen == "job" else ""
+        filter = "" if event.screen == "job" else event.filter
+        await self._go(Visit(event.screen, event.job, tab), filter)
+
+    async def action_previous(self) -> None:
+        if self._been:
+            await self._arrive(self._been.pop())
+
+    async def action_back(self) -> None:
+        if not self.pane.step_back():
+            await self.action_previous()
+
+    async def action_leave(self) -> None:
+        if self._here.screen == "job":
+            await self.action_previous()
+        else:
+            self.exit()
+
+    # Acting.
+
+    @on(Pane.Asked)
+    def _asked(self, event: Pane.Asked) -> None:
+        self._carry_out(event)
+
+    @work(group="acting", exit_on_error=False)
+    async def _carry_out(self, asked: Pane.Asked) -> None:
+        fate = await self.acting.carry_out(asked.intent)
+        if fate is not None:
+            asked.pane.settled(asked.intent, fate)
+
+    async def _confirm(self, question: Question) -> Options | None:
+        return await self.push_screen_wait(
+            Confirm(question, self.settings.look, self.mirror.clock.monotonic)
+        )
+
+    @work(group="acting", exit_on_error=False)
+    async def action_undo(self) -> None:
+        await self.acting.undo()
+        self.pane.reread()
+
+    def say(self, text: str, severity: Severity) -> None:
+        """A toast, and the same in the log."""
+        self.commands_log.note(text, self.mirror.now())
+        self.notify(clean(text), severity=severity, markup=False)
+
+    @on(Pane.Said)
+    def _said(self, event: Pane.Said) -> None:
+        self.say(event.text, event.severity)
+
+    @on(Pane.Copied)
+    @work(group="copy", exit_on_error=False)
+    async def _copy(self, event: Pane.Copied) -> None:
+        self.say(await copying.copy(event.text, self.copy_to_clipboard, os.environ), "information")
+
+    # Looking.
+
+    def action_freeze(self) -> None:
+        self.pane.freeze()
+
+    def action_reread(self) -> None:
+        self.pane.reread()
+
+    def action_zoom(self) -> None:
+        if self.screen.focused is not None:
+            self.screen.maximize(self.screen.focused)
+
+    def action_unzoom(self) -> None:
+        self.screen.minimize()
+
+    def action_log(self) -> None:
+        self.push_screen(Page("MY COMMANDS", command_lines(self.commands_log, self.settings.look)))
+
+    @work(group="dialog")
+    async def action_help(self) -> None:
+        key = await self.push_screen_wait(Help(self.pane.context, self.settings.keymap))
+        if key is not None:
+            self.press(key)
+
+    @on(FilterBar.HelpWanted)
+    def _filter_help(self) -> None:
+        lines = [[(line, "text")] for line in FILTER_HELP.splitlines()]
+        self.push_screen(Page("HOW TO WRITE A FILTER", lines))
+
+    def press(self, key: keys.Key) -> None:
+        """Do what a key does, as if it had been pressed."""
+        self.simulate_key(self.settings.keymap.get(key.id, key.keys).split(",")[0])
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR:
+            self.say(fault_of(event), "error")

@@ -1,0 +1,92 @@
+"""8 Events: everything that happens, as it happens; what was missed is drawn as missing."""
+
+from __future__ import annotations
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from redrive.models import Event
+from redrive_tui.formatting import Line, apart, count
+from redrive_tui.mirror import Gap
+from redrive_tui.reading import event_line, is_bad
+from redrive_tui.screens.pane import Desk, Pane
+from redrive_tui.widgets.dialogs import Prompt
+from redrive_tui.widgets.lines import Panel
+from redrive_tui.widgets.stream_view import StreamView
+
+
+class EventsPane(Pane):
+    context = "events"
+
+    DEFAULT_CSS = """
+    EventsPane StreamView { height: 1fr; margin-top: 1; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.top = Panel()
+        self.stream = StreamView[Event | Gap](self._spans, self._is_bad)
+        self._shown = 0  # the seq up to which events are in the view
+
+    def compose(self) -> ComposeResult:
+        yield self.top
+        yield self.stream
+
+    def show(self) -> None:
+        mirror = self.desk.mirror
+        if mirror.seq < self._shown:  # another daemon, another log
+            self.stream.restart()
+            self._shown = 0
+        fresh: list[Event | Gap] = []
+        for item in reversed(mirror.events):
+            if _place(item) <= self._shown:
+                break
+            fresh.append(item)
+        if fresh:
+            self._shown = _place(fresh[0])
+            self.stream.extend(reversed(fresh))
+        self._show_top()
+
+    @on(StreamView.Changed)
+    def _show_top(self) -> None:
+        stream, mirror = self.stream, self.desk.mirror
+        follow = "on" if stream.following else f"off · {count(stream.unseen)} new"
+        left: Line = [("follow ", "dim"), (follow, "good" if stream.following else "warning")]
+        if stream.sought:
+            left += [("  searched ", "dim"), (stream.sought, "accent")]
+        right: Line = [(f"showing {count(len(stream.items))}", "dim")]
+        if mirror.dropped:
+            right.append((f" · {count(mirror.dropped)} not received", "warning"))
+        self.top.lines = [apart(left, right, self.top.size.width)]
+
+    def _spans(self, item: Event | Gap, with_times: bool) -> Line:
+        if isinstance(item, Gap):
+            missed = f"-- {count(item.missing)} events not received (this console was too slow) --"
+            return [(missed, "warning")]
+        line = event_line(item, self.desk.look)
+        return line if with_times else line[1:]
+
+    @staticmethod
+    def _is_bad(item: Event | Gap) -> bool:
+        return isinstance(item, Gap) or is_bad(item)
+
+    @on(StreamView.SearchWanted)
+    @work(group="dialog")
+    async def _search(self) -> None:
+        text = await self.answer_to(Prompt("Search the events", self.stream.sought))
+        if text is not None:
+            self.stream.search(text)
+
+    def step_back(self) -> bool:
+        if not self.stream.sought:
+            return False
+        self.stream.search("")
+        return True
+
+    def first_focus(self) -> Widget | None:
+        return self.stream
+
+
+def _place(item: Event | Gap) -> int:
+    return item.before if isinstance(item, Gap) else item.seq

@@ -1,0 +1,202 @@
+"""One job: its timeline and what is to come, its output, arguments, error, events."""
+
+from __future__ import annotations
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from redrive.errors import RedriveError
+from redrive.lifecycle import LEASED
+from redrive.models import Event, Job
+from redrive.protocol.queries import EventPage, JobReply, ListEvents, LogReply, ReadLog, ShowJob
+from redrive_tui import keys
+from redrive_tui.formatting import Line, apart, count, state_word
+from redrive_tui.job_cells import when
+from redrive_tui.output_text import Lines, is_error
+from redrive_tui.reading import args_lines, error_lines, event_lines, usage_line
+from redrive_tui.sanitize import clean, coloured
+from redrive_tui.screens.job_actions import JobActions
+from redrive_tui.screens.pane import Desk
+from redrive_tui.timeline import timeline
+from redrive_tui.widgets.dialogs import Prompt
+from redrive_tui.widgets.lines import Panel, TextView
+from redrive_tui.widgets.stream_view import StreamView
+
+TABS = ("timeline", "output", "args", "error", "events")
+
+
+class JobPane(JobActions):
+    context = "job"
+    BINDINGS = keys.bindings("tabs")
+
+    DEFAULT_CSS = """
+    JobPane #job-text, JobPane #job-output { height: 1fr; margin-top: 1; }
+    JobPane #job-output { display: none; }
+    JobPane.-output #job-output { display: block; }
+    JobPane.-output #job-text { display: none; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.job_id: int | None = None
+        self.reply: JobReply | None = None
+        self.events: list[Event] = []
+        self.tab = "timeline"
+        self.top = Panel()
+        self.text = TextView(id="job-text")
+        self.output = StreamView[str](lambda line, _: [*coloured(line)], is_error, id="job-output")
+        self._begin_output()
+
+    def compose(self) -> ComposeResult:
+        yield self.top
+        yield self.text
+        yield self.output
+
+    def look_at(self, job: int, tab: str) -> None:
+        """Show this job."""
+        if job != self.job_id:
+            self.job_id, self.reply, self.events = job, None, []
+            self._begin_output()
+        self._turn_to(tab if tab in TABS else "timeline")
+        self.reread()
+
+    def _begin_output(self) -> None:
+        self._offset = 0
+        self._printed = Lines()
+        self._log: LogReply | None = None
+        self.output.restart()
+
+    async def read(self) -> None:
+        job = self.job_id
+        if job is None:
+            return
+        source = self.desk.source
+        reply: JobReply = await source.ask(ShowJob(id=job))
+        events: EventPage = await source.ask(ListEvents(id=str(job), limit=10_000))
+        if job == self.job_id:
+            self.reply, self.events = reply, events.events
+        if self.tab == "output":
+            await self._read_output(job)
+
+    async def _read_output(self, job: int) -> None:
+        log: LogReply = await self.desk.source.ask(ReadLog(id=job, offset=self._offset))
+        if job != self.job_id:
+            return
+        if self._log is not None and log.execution != self._log.execution:
+            self._begin_output()  # a new attempt prints from the start
+            return
+        self._log, self._offset = log, log.offset
+        self.output.extend(self._printed.feed(log.data, finished=log.finished))
+
+    @property
+    def current_job(self) -> Job | None:
+        return self.reply.job if self.reply is not None else None
+
+    # Showing.
+
+    def show(self) -> None:
+        if self.reply is None:
+            self.top.lines = [[(f"reading job {self.job_id} ···", "dim")], []]
+            self.text.lines = []
+            return
+        self.top.lines = [apart(self._title(), self._facts(), self.top.size.width), self._tabs()]
+        self.text.lines = self._page(self.reply, self.text.size.width)
+
+    def _title(self) -> Line:
+        job = self.current_job
+        if job is None:
+            return []
+        now, look = self.desk.mirror.now(), self.desk.look
+        word = state_word(job, now)
+        return [
+            (f"{job.id}  {clean(job.task, 80)}  ", "strong"),
+            look.state(word),
+            (f" {job.reason}" if job.reason and word == "dead" else "", "dead"),
+            ("  ", ""),
+            *when(job, now, look, word),
+        ]
+
+    def _facts(self) -> Line:
+        job = self.current_job
+        if job is None:
+            return []
+        facts = [f"queue {job.queue}", f"priority {job.priority}"]
+        facts += [f"run {job.run}"] if job.run else []
+        facts += [f"batch {job.batch}"] if job.batch else []
+        return [(clean(" · ".join(facts)), "dim")]
+
+    def _tabs(self) -> Line:
+        line: Line = []
+        for tab in TABS:
+            line += [(f" {tab} ", "tab" if tab == self.tab else "dim"), (" ", "")]
+        return [*line, *self._output_status()] if self.tab == "output" else line
+
+    def _output_status(self) -> Line:
+        output, log = self.output, self._log
+        following = "follow on" if output.following else f"follow off · {count(output.unseen)} new"
+        line: Line = [(f"  attempt {log.execution}  " if log else "  ", "dim")]
+        line.append((following, "good" if output.following else "warning"))
+        line += [(f"  {clean(log.warning)}", "warning")] if log and log.warning else []
+        return [*line, ("  searched ", "dim"), (output.sought, "accent")] if output.sought else line
+
+    def _page(self, reply: JobReply, width: int) -> list[Line]:
+        now, look = self.desk.mirror.now(), self.desk.look
+        match self.tab:
+            case "args":
+                return args_lines(reply.job)
+            case "error":
+                return error_lines(reply.job.error, look)
+            case "events":
+                return event_lines(self.events, look)
+            case _:
+                usage = [[], usage_line(reply.usage)] if reply.usage is not None else []
+                return [*timeline(reply, self.events, now, look, width), *usage]
+
+    # Tabs.
+
+    def action_tab(self, step: int) -> None:
+        self._turn_to(TABS[(TABS.index(self.tab) + step) % len(TABS)])
+        self.reread()
+
+    def action_output(self) -> None:
+        self._turn_to("output")
+        self.reread()
+
+    def _turn_to(self, tab: str) -> None:
+        self.tab = tab
+        self.set_class(tab == "output", "-output")
+        self.text.action_first()
+        self.show()
+        self.first_focus().focus()
+
+    def first_focus(self) -> Widget:
+        return self.output if self.tab == "output" else self.text
+
+    def _has_news(self) -> bool:
+        """Printing is no event: a running job's output is looked at as often as news may be."""
+        job = self.current_job
+        prints = self.tab == "output" and job is not None and job.state is LEASED
+        return super()._has_news() or (prints and self._is_due())
+
+    @on(StreamView.Changed)
+    def _changed(self) -> None:
+        self.show()
+
+    @on(StreamView.SearchWanted)
+    @work(group="dialog")
+    async def _search(self) -> None:
+        text = await self.answer_to(Prompt("Search the output", self.output.sought))
+        if text is not None:
+            self.output.search(text)
+
+    def step_back(self) -> bool:
+        searched = self.tab == "output" and bool(self.output.sought)
+        if searched:
+            self.output.search("")
+        return searched
+
+    def failed(self, problem: RedriveError) -> None:
+        if self.reply is None:
+            self.top.lines = [[(clean(str(problem)), "error")], []]
+        super().failed(problem)

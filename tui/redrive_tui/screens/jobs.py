@@ -1,0 +1,315 @@
+"""2 Jobs: the list of all jobs, filtered, sorted, marked, acted upon."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from textual import on, work
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from redrive.errors import RedriveError
+from redrive.models import Job
+from redrive_tui import keys
+from redrive_tui.acting import Intent
+from redrive_tui.export import FORMATS, export
+from redrive_tui.formatting import Line, apart, count, duration, plural
+from redrive_tui.job_cells import job_cells
+from redrive_tui.job_list import JobList
+from redrive_tui.job_pages import PAGE
+from redrive_tui.liveness import liveness
+from redrive_tui.sanitize import clean
+from redrive_tui.screens.job_actions import JobActions
+from redrive_tui.screens.pane import Desk
+from redrive_tui.widgets.dialogs import Choice
+from redrive_tui.widgets.filter_bar import FilterBar
+from redrive_tui.widgets.job_table import JobTable
+from redrive_tui.widgets.lines import Panel
+from redrive_tui.widgets.table import Column, Table
+from redrive_tui.wishes import Fate, Ids, Matching, Selection
+
+COLUMNS = [
+    Column("ID", 8),
+    Column("TASK", 18, from_width=46),
+    Column("STATE", 11),
+    Column("ATT", 5),
+    Column("NEXT / RUNNING", 19, from_width=74),
+    Column("QUEUE", 12, from_width=106),
+    Column("NODE", 8, from_width=116),
+    Column("LAST ERROR", 0, from_width=92),
+]
+SORTS = {
+    "newest first": "-id",
+    "oldest first": "id",
+    "next to run": "next",
+    "highest priority": "-priority",
+    "most attempts": "-attempt",
+    "oldest age": "-age",
+    "last finished": "-finished",
+}
+
+
+class JobsPane(JobActions):
+    context = "jobs"
+    BINDINGS = keys.bindings("filter")
+
+    DEFAULT_CSS = """
+    JobsPane JobTable { margin-top: 1; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.list = JobList()
+        self.table = JobTable(COLUMNS, self._cells)
+        self.table.empty = "no job matches"
+        self.bar = FilterBar()
+        self.top = Panel([[]])
+        self.bottom = Panel([[]])
+        self.hidden = 0  # marked jobs that the filter does not show
+        self._read_when = 0
+        self._frozen_at: tuple[float, int] | None = None  # since when, and at which event
+
+    def compose(self) -> ComposeResult:
+        yield self.top
+        yield self.bar
+        yield self.table
+        yield self.bottom
+
+    # Reading.
+
+    async def read(self) -> None:
+        source, anchor = self.desk.source, self.table.current
+        which = self.list
+        if anchor is None:
+            page = await which.page(source, 0)
+            if which == self.list:
+                self.table.restart(page)
+        else:
+            view = self.table.in_view()
+            numbers = range(view.start // PAGE, max(view.start, view.stop - 1) // PAGE + 1)
+            pages = await which.around(source, numbers, anchor.id)
+            if which == self.list and not self.is_frozen:
+                self.table.renew(pages)
+        self._read_when = self.desk.mirror.now()
+
+    @on(JobTable.PagesWanted)
+    def _fetch(self, event: JobTable.PagesWanted) -> None:
+        self._fetch_pages(event.pages)
+
+    @work(exclusive=True, group="pages", exit_on_error=False)
+    async def _fetch_pages(self, numbers: list[int]) -> None:
+        """Rows that came into view; a newer view cancels this one."""
+        for number in numbers:
+            try:
+                self.table.put(number, await self.list.page(self.desk.source, number))
+            except RedriveError as problem:
+                self.failed(problem)
+                return
+
+    def visit(self, filter: str) -> None:
+        if filter != self.bar.text:
+            self.bar.apply(filter)
+
+    @on(FilterBar.Applied)
+    def _filtered(self, event: FilterBar.Applied) -> None:
+        words = event.text.split()
+        sorts = [word.removeprefix("sort:") for word in words if word.startswith("sort:")]
+        where = " ".join(word for word in words if not word.startswith("sort:"))
+        self._turn_to(JobList(where=where, sort=sorts[-1] if sorts else JobList().sort))
+
+    def _turn_to(self, which: JobList) -> None:
+        self.list = which
+        self._restart()
+
+    @work(exclusive=True, group="pages", exit_on_error=False)
+    async def _restart(self) -> None:
+        """Another list, from its top. Marks stay; those it does not show are counted."""
+        source, which, marks = self.desk.source, self.list, self.table.marks
+        try:
+            self.table.restart(await which.page(source, 0))
+            self._read_when = self.desk.mirror.now()
+            self.hidden = 0
+            if marks and which.where:
+                shown = await which.count(source, f"id:{','.join(map(str, marks))}")
+                self.hidden = len(marks) - shown
+        except RedriveError as problem:
+            self.failed(problem)
+        self.show()
+
+    # Showing.
+
+    def show(self) -> None:
+        self.top.lines = [self._top_line()]
+        self.bottom.lines = [self._bottom_line()]
+
+    def tick(self) -> None:
+        super().tick()
+        self.show()
+
+    def _cells(self, job: Job) -> list[Line]:
+        status, now = self.desk.mirror.status, self.desk.mirror.now()
+        nodes = status.nodes if status else []
+        late = {node.name for node in nodes if liveness(node, now) != "fresh"}
+        return job_cells(job, now, self.desk.look, late)
+
+    def _top_line(self) -> Line:
+        pages, text = self.table.pages, self.bar.text
+        left: Line = [("/ ", "key"), (clean(text), "strong") if text else ("all jobs", "dim")]
+        total = count(pages.total, exact=pages.exact)
+        right: Line = [(f"{total} {'job' if pages.total == 1 else 'jobs'}", "strong")]
+        right.append((f"  as of {self.desk.look.time(self._read_when)}", "dim"))
+        return apart(left, right, self.top.size.width)
+
+    def _bottom_line(self) -> Line:
+        pages = self.table.pages
+        place = self.table.cursor + 1 if pages.total else 0
+        right: Line = [(f"{count(place)} of {count(pages.total, exact=pages.exact)}", "dim")]
+        return apart(self._marks_line(), right, self.bottom.size.width)
+
+    def _marks_line(self) -> Line:
+        table = self.table
+        parts: Line = []
+        if table.all_marked:
+            parts.append((f"all {count(table.pages.total)} that match are marked", "marked"))
+        elif marks := table.marked_jobs:
+            parts.append((f"{count(len(marks))} marked", "marked"))
+        if self.hidden:
+            parts.append((f"{count(self.hidden)} hidden by the filter", "warning"))
+        if self._frozen_at is not None:
+            since, seq = self._frozen_at
+            frozen = duration(self.desk.mirror.clock.monotonic() - since)
+            waiting = plural(self.desk.mirror.seq - seq, "change")
+            parts.append((f"frozen {frozen}, {waiting} waiting (u shows)", "warning"))
+        return [span for part in parts for span in ((" · ", "dim"), part)][1:]
+
+    # Marks freeze the order: what is being chosen from does not move.
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen_at is not None
+
+    @on(JobTable.Marked)
+    def _marked(self) -> None:
+        if not (self.table.has_marks or self.frozen):
+            self.hidden = 0
+            self._frozen_at = None
+            self.reread()
+        elif self._frozen_at is None:
+            self._frozen_at = self._moment()
+        self.show()
+
+    def freeze(self) -> None:
+        """`u`: stop moving; pressed again, show what has changed, marks or not."""
+        self.frozen = not self.is_frozen
+        if self.frozen:
+            self._frozen_at = self._moment()
+        else:
+            self._frozen_at = None
+            self._thaw()
+        self.show()
+
+    @work(exclusive=True, group="thaw", exit_on_error=False)
+    async def _thaw(self) -> None:
+        await self.guarded(self.read())
+        if self.table.has_marks:
+            self._frozen_at = self._moment()
+        self.show()
+
+    def _moment(self) -> tuple[float, int]:
+        return self.desk.mirror.clock.monotonic(), self.desk.mirror.seq
+
+    @on(JobTable.AllWanted)
+    def _mark_all(self) -> None:
+        self.table.all_marked = self.table.pages.total > 0
+        self.table.repaint()
+        self._marked()
+
+    @on(Table.Moved)
+    def _moved(self, event: Table.Moved) -> None:
+        event.stop()
+        self.show()
+
+    @on(Table.Opened)
+    def _opened(self, event: Table.Opened) -> None:
+        event.stop()
+        if (job := self.table.current) is not None:
+            self.post_message(self.Go("job", job=job.id))
+
+    def step_back(self) -> bool:
+        if self.bar.is_open:
+            self.bar.close()
+        elif self.table.has_marks:
+            self.table.unmark()
+        elif self.bar.text:
+            self.bar.apply("")
+        else:
+            return False
+        return True
+
+    @on(FilterBar.Left)
+    def _back_to_table(self) -> None:
+        self.table.focus()
+
+    def first_focus(self) -> Widget:
+        return self.table
+
+    # Acting.
+
+    @property
+    def current_job(self) -> Job | None:
+        return self.table.current
+
+    def chosen_jobs(self) -> list[Job]:
+        table = self.table
+        if table.all_marked:
+            return table.pages.known(table.in_view())
+        return table.marked_jobs or super().chosen_jobs()
+
+    def selection(self) -> Selection | None:
+        if self.table.all_marked:
+            return Matching(where=self.list.where, number=self.table.pages.total)
+        return super().selection()
+
+    def hidden_jobs(self) -> int:
+        return self.hidden
+
+    def settled(self, intent: Intent, fate: Fate) -> None:
+        """What was done loses its mark; what was not keeps it."""
+        if isinstance(intent.selection, Ids):
+            self.table.unmark([int(one) for one in fate.done])
+        elif fate.word == "done":
+            self.table.unmark()
+        self.reread()
+
+    def action_filter(self) -> None:
+        status = self.desk.mirror.status
+        if status is not None:
+            self.bar.known = {
+                "queue": [queue.name for queue in status.queues],
+                "node": [node.name for node in status.nodes],
+            }
+        self.bar.open()
+
+    @work(group="dialog")
+    async def action_sort(self) -> None:
+        sort = await self.answer_to(Choice("Sort by", SORTS))
+        if sort is not None:
+            self._turn_to(replace(self.list, sort=sort))
+
+    def action_reverse(self) -> None:
+        sort = self.list.sort
+        self._turn_to(replace(self.list, sort=sort[1:] if sort[0] == "-" else f"-{sort}"))
+
+    @work(group="dialog", exit_on_error=False)
+    async def action_export(self) -> None:
+        """Everything that is listed, as a file where the console was started."""
+        kind = await self.answer_to(Choice("Export what is listed", FORMATS))
+        if kind is None:
+            return
+        try:
+            told = await export(self.desk.source, self.list, kind, self.desk.mirror.now())
+        except RedriveError as problem:
+            self.failed(problem)
+        except OSError as problem:
+            self.post_message(self.Said(f"could not write the export: {problem}", "error"))
+        else:
+            self.post_message(self.Said(told))

@@ -1,0 +1,147 @@
+"""7 Nodes: where work is done, how much there is, and what each has in hand."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+
+from redrive.models import Job
+from redrive.protocol.queries import JobPage, ListJobs, NodeRow
+from redrive_tui import keys
+from redrive_tui.acting import Intent
+from redrive_tui.formatting import Line, duration, percent, seconds_between, size
+from redrive_tui.liveness import liveness
+from redrive_tui.sanitize import clean
+from redrive_tui.screens.pane import Desk, Pane
+from redrive_tui.widgets.lines import Heading
+from redrive_tui.widgets.table import Column, RecordTable
+from redrive_tui.wishes import Named
+
+NODE_COLUMNS = [
+    Column("NODE", 16),
+    Column("BEAT", 10),
+    Column("CPU", 15),
+    Column("MEMORY", 20, from_width=76),
+    Column("SLOTS", 7),
+    Column("QUEUES", 0),
+    Column("UP", 7, right=True, from_width=90),
+    Column("VERSION", 9, from_width=100),
+]
+JOB_COLUMNS = [
+    Column("JOB", 8),
+    Column("TASK", 20),
+    Column("RAN", 8, right=True),
+    Column("CPU", 5, right=True),
+    Column("MEMORY", 7, right=True),
+    Column("BEAT", 8, right=True, from_width=80),
+    Column("PROGRESS", 0),
+]
+JOBS_SHOWN = 100
+
+
+class NodesPane(Pane):
+    context = "nodes"
+    BINDINGS = keys.bindings("node")
+
+    DEFAULT_CSS = """
+    NodesPane #node-list { height: auto; max-height: 50%; }
+    NodesPane Heading { margin-top: 1; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.nodes = RecordTable[NodeRow](
+            NODE_COLUMNS,
+            self._node_cells,
+            lambda node: node.name,
+            id="node-list",
+            empty="no node has reported",
+        )
+        self.heading = Heading("RUNNING")
+        self.running: list[Job] = []
+        self.jobs = RecordTable[Job](
+            JOB_COLUMNS, self._job_cells, lambda job: job.id, empty="nothing runs here"
+        )
+
+    def compose(self) -> ComposeResult:
+        yield self.nodes
+        yield self.heading
+        yield self.jobs
+
+    async def read(self) -> None:
+        node = self.nodes.current
+        if node is not None:
+            where = f"state:leased node:{node.name}"
+            page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
+            self.running = page.jobs
+
+    def show(self) -> None:
+        status = self.desk.mirror.status
+        if status is not None:
+            self.nodes.show(status.nodes)
+        node = self.nodes.current
+        self.heading.title = f"RUNNING ON {clean(node.name, 40)}" if node else "RUNNING"
+        self.jobs.show(self.running)
+
+    @on(RecordTable.Moved, "#node-list")
+    def _another(self) -> None:
+        self.running = []
+        self.reread()
+
+    def _node_cells(self, node: NodeRow) -> list[Line]:
+        now, look = self.desk.mirror.now(), self.desk.look
+        cpu = list(self.desk.mirror.cpu.get(node.name, ()))
+        age = duration(seconds_between(node.beat_at, now))
+        state = liveness(node, now)
+        fresh = state == "fresh"
+        share = node.memory / node.memory_total if node.memory and node.memory_total else 0.0
+        memory = f"{size(node.memory or 0)}/{size(node.memory_total or 0)}"
+        draining: Line = [("draining  ", "warning")] if node.state == "draining" else []
+        welcome = self.desk.mirror.welcome
+        differs = welcome is not None and node.version != welcome.program
+        return [
+            [(clean(node.name, 80), "strong"), (" leader" if node.leader else "", "dim")],
+            [(age, "text")] if fresh else [(f"{state.upper()} {age}", _ALARM[state])],
+            [
+                (look.sparkline(cpu, 8), "spark" if fresh else "dim"),
+                (f" {percent(cpu[-1]) if cpu and fresh else '?':>5}", "text"),
+            ],
+            [(f"{memory:<11} ", "text" if fresh else "dim"), *look.bar(share, 7)],
+            [(f"{node.busy}{'' if fresh else '?'}/{node.slots}", "text")],
+            [*draining, (clean(", ".join(node.queues)), "dim")],
+            [(duration(seconds_between(node.started_at, now)), "dim")],
+            [(clean(node.version, 40), "dim"), (" !" if differs else "", "warning")],
+        ]
+
+    def _job_cells(self, job: Job) -> list[Line]:
+        now = self.desk.mirror.now()
+        vitals = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
+        cpu = vitals.cpu if vitals is not None else None
+        memory = vitals.memory if vitals is not None else None
+        ran = seconds_between(job.started_at, now) if job.started_at is not None else None
+        beat = seconds_between(job.heartbeat_at, now) if job.heartbeat_at is not None else None
+        text = job.progress.text if job.progress is not None else None
+        return [
+            [(str(job.id), "strong")],
+            [(clean(job.task, 80), "text")],
+            [(duration(ran) if ran is not None else "in hand", "running")],
+            [(percent(cpu / 100) if cpu is not None else "-", "text")],
+            [(size(memory) if memory is not None else "-", "text")],
+            [(duration(beat) if beat is not None else "-", "dim")],
+            [(clean(text or "", 200), "dim")],
+        ]
+
+    @on(RecordTable.Opened)
+    def _opened(self, event: RecordTable.Opened) -> None:
+        event.stop()
+        if event.table is self.nodes and (node := self.nodes.current):
+            self.post_message(self.Go("jobs", filter=f"state:leased node:{node.name}"))
+        elif (job := self.jobs.current) is not None:
+            self.post_message(self.Go("job", job=job.id))
+
+    def action_act(self, verb: str) -> None:
+        if (node := self.nodes.current) is not None:
+            self.ask(Intent(verb=verb, selection=Named(kind="node", name=node.name)))
+
+
+_ALARM = {"late": "warning", "lost": "error", "stopped": "dim"}

@@ -1,0 +1,205 @@
+"""What every screen is made from: it reads the mirror, asks the source, sends wishes up."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import ClassVar, TypeVar, cast
+
+from msgspec import Struct
+from textual import work
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from redrive.errors import RedriveError
+from redrive_tui.acting import Intent, Severity
+from redrive_tui.command_log import CommandLog
+from redrive_tui.formatting import Look
+from redrive_tui.mirror import Mirror
+from redrive_tui.source import Source
+from redrive_tui.widgets.lines import Lines
+from redrive_tui.widgets.table import Table
+from redrive_tui.wishes import Fate
+
+Answer = TypeVar("Answer")
+REREAD_EVERY = 1.0  # seconds, while events come in
+
+
+def fault_of(event: Worker.StateChanged) -> str:
+    worker = cast("Worker[object]", event.worker)  # pyright: ignore[reportUnknownMemberType]
+    return f"a fault in the console itself: {worker.error!r}"
+
+
+class Desk(Struct, frozen=True, kw_only=True):
+    """What a screen works with."""
+
+    source: Source
+    mirror: Mirror
+    log: CommandLog
+    look: Look
+
+
+class Pane(Vertical):
+    """A screen. It repaints when ticked, and reads again when the daemon has news."""
+
+    context: ClassVar[str]  # its entry in `keys.SCREENS`
+
+    DEFAULT_CSS = """
+    Pane { height: 1fr; padding: 0 1; }
+    Pane Table { height: 1fr; }
+    Pane .rule { height: 1; color: $rule; }
+    """
+
+    class Asked(Message):
+        """The operator wants something done."""
+
+        def __init__(self, pane: Pane, intent: Intent) -> None:
+            super().__init__()
+            self.pane = pane
+            self.intent = intent
+
+    class Go(Message):
+        """Another screen is to be shown, filtered, or about one job."""
+
+        def __init__(self, screen: str, *, filter: str = "", job: int | None = None) -> None:
+            super().__init__()
+            self.screen = screen
+            self.filter = filter
+            self.job = job
+
+    class Said(Message):
+        """Something the operator should read."""
+
+        def __init__(self, text: str, severity: Severity = "information") -> None:
+            super().__init__()
+            self.text = text
+            self.severity: Severity = severity
+
+    class Copied(Message):
+        """This text is wanted in the clipboard."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(id=self.context)
+        self.desk = desk
+        self.frozen = False  # by `u`: what is shown stays
+        self._read_at = 0.0
+        self._read_seq = -1
+        self._reading = False
+
+    # What a screen fills in.
+
+    async def read(self) -> None:
+        """Get from the source what the mirror does not hold."""
+
+    def show(self) -> None:
+        """Put into the widgets what the mirror holds."""
+
+    def visit(self, filter: str) -> None:
+        """The operator comes here, perhaps with a filter."""
+
+    def step_back(self) -> bool:
+        """Undo the last narrowing (marks, a filter); False when there is none."""
+        return False
+
+    def impossible(self) -> set[str]:
+        """The ids of keys that would be refused for what is under the cursor."""
+        return set()
+
+    def settled(self, intent: Intent, fate: Fate) -> None:
+        """Something asked for here was done."""
+
+    # What they all do.
+
+    def on_mount(self) -> None:
+        self.show()
+        self.reread()
+
+    def tick(self) -> None:
+        """Called a few times a second while this screen is the one that is seen."""
+        if not self.is_frozen:
+            self.show()
+            if self._has_news():
+                self.reread()
+        for lines in self.query(Lines):
+            lines.repaint()
+
+    @property
+    def is_frozen(self) -> bool:
+        return self.frozen
+
+    def freeze(self) -> None:
+        self.frozen = not self.frozen
+        if not self.frozen:
+            self.reread()
+
+    def reread(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._read_at = self.desk.mirror.clock.monotonic()
+            self._read_seq = self.desk.mirror.seq
+            self._read_now()
+
+    @work(group="read", exit_on_error=False)
+    async def _read_now(self) -> None:
+        try:
+            await self.guarded(self.read())
+        finally:
+            self._reading = False
+        self.show()
+
+    async def guarded(self, reading: Awaitable[None]) -> bool:
+        """Whether it could be read; if not, the operator is told why."""
+        try:
+            await reading
+        except RedriveError as problem:
+            self.failed(problem)
+            return False
+        return True
+
+    def failed(self, problem: RedriveError) -> None:
+        # While the link is down every reading fails, and the header says so already.
+        if self.desk.mirror.link.word == "live":
+            self.post_message(self.Said(str(problem), "error"))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A fault in the console's own work is told, never swallowed."""
+        if event.state is WorkerState.ERROR:
+            self.post_message(self.Said(fault_of(event), "error"))
+
+    def _has_news(self) -> bool:
+        return self._is_due() and self.desk.mirror.seq != self._read_seq
+
+    def _is_due(self) -> bool:
+        mirror = self.desk.mirror
+        waited = mirror.clock.monotonic() - self._read_at
+        return waited >= REREAD_EVERY and mirror.link.word == "live"
+
+    async def answer_to(self, dialog: ModalScreen[Answer]) -> Answer:
+        """Show a dialog and wait for what it answers; for workers."""
+        return await self.app.push_screen_wait(dialog)  # pyright: ignore[reportUnknownMemberType]
+
+    def ask(self, intent: Intent) -> None:
+        """Send a wish up, unless the cursor has just lost what it was on."""
+        table = self.focused_table()
+        if table is not None and table.lost is not None:
+            text = (
+                f"{table.lost} is no longer in this list; press again for the row under the cursor"
+            )
+            table.lost = None
+            self.post_message(self.Said(text, "warning"))
+            return
+        self.post_message(self.Asked(self, intent))
+
+    def focused_table(self) -> Table | None:
+        focused = self.screen.focused
+        return focused if isinstance(focused, Table) else None
+
+    def first_focus(self) -> Widget | None:
+        """What gets the keyboard when the screen is shown."""
+        return next(iter(self.query(Table)), None)

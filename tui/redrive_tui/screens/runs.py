@@ -1,0 +1,226 @@
+"""4 Runs and batches: items on their way through a pipeline, step by step."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+
+from redrive.models import Run, StepState
+from redrive.protocol.queries import BatchPage, BatchRow, ListBatches, ListRuns, RunPage
+from redrive_tui import keys
+from redrive_tui.acting import Intent
+from redrive_tui.formatting import Line, Span, ago, apart, count, until, word_of
+from redrive_tui.sanitize import clean
+from redrive_tui.screens.pane import Desk, Pane
+from redrive_tui.widgets.lines import Heading, Panel
+from redrive_tui.widgets.table import Column, RecordTable
+from redrive_tui.wishes import Ids, Options
+
+RUN_COLUMNS = [
+    Column("RUN", 8),
+    Column("PIPELINE", 14, from_width=60),
+    Column("KEY", 18, from_width=90),
+    Column("BATCH", 12, from_width=100),
+    Column("STATE", 12),
+    Column("STATUS", 12, from_width=76),
+    Column("STEPS", 0),
+    Column("AGE", 8, right=True),
+]
+STEP_COLUMNS = [
+    Column("STEP", 16),
+    Column("STATE", 12),
+    Column("ATT", 5),
+    Column("JOB", 8, from_width=60),
+    Column("", 0),
+]
+BATCH_COLUMNS = [
+    Column("BATCH", 18),
+    Column("PIPELINE", 14, from_width=70),
+    Column("RUNNING", 8, right=True),
+    Column("DONE", 8, right=True),
+    Column("FAILED", 8, right=True),
+    Column("PHASE", 0),
+    Column("GATE", 14, from_width=60),
+]
+WAITING = ("·", "dim")
+RUNS_SHOWN = 200
+
+
+class RunsPane(Pane):
+    context = "runs"
+    BINDINGS = keys.bindings("tabs", "run")
+
+    DEFAULT_CSS = """
+    RunsPane RecordTable { margin-top: 1; }
+    RunsPane #run-steps { height: auto; max-height: 45%; margin-top: 0; }
+    RunsPane.-batches #run-list, RunsPane.-batches #run-steps, RunsPane.-batches Heading { display: none; }
+    RunsPane #batch-list { display: none; }
+    RunsPane.-batches #batch-list { display: block; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.filter = ""
+        self.all_runs: list[Run] = []
+        self.all_batches: list[BatchRow] = []
+        self.top = Panel()
+        self.runs = RecordTable[Run](
+            RUN_COLUMNS, self._run_cells, lambda run: run.id, id="run-list", empty="no runs"
+        )
+        self.steps = RecordTable[StepState](
+            STEP_COLUMNS, self._step_cells, lambda step: step.name, id="run-steps", empty="no steps"
+        )
+        self.batches = RecordTable[BatchRow](
+            BATCH_COLUMNS,
+            self._batch_cells,
+            lambda batch: batch.name,
+            id="batch-list",
+            empty="no batches",
+        )
+
+    def compose(self) -> ComposeResult:
+        yield self.top
+        yield self.runs
+        yield Heading("STEPS")
+        yield self.steps
+        yield self.batches
+
+    async def read(self) -> None:
+        source = self.desk.source
+        runs: RunPage = await source.ask(ListRuns(where=self.filter, limit=RUNS_SHOWN))
+        batches: BatchPage = await source.ask(ListBatches())
+        self.all_runs, self.all_batches = runs.runs, batches.batches
+
+    def show(self) -> None:
+        self.runs.show(self.all_runs)
+        self.batches.show(self.all_batches)
+        self._show_steps()
+        batches = self.has_class("-batches")
+        left: Line = [
+            (f" Runs {count(len(self.all_runs))} ", "dim" if batches else "tab"),
+            (" ", ""),
+            (f" Batches {count(len(self.all_batches))} ", "tab" if batches else "dim"),
+        ]
+        right: Line = [(f"batch {clean(self.filter, 80)}" if self.filter else "", "accent")]
+        self.top.lines = [apart(left, right, self.top.size.width)]
+
+    @on(RecordTable.Moved, "#run-list")
+    def _show_steps(self) -> None:
+        run = self.runs.current
+        self.steps.show(run.steps if run is not None else [])
+
+    def _run_cells(self, run: Run) -> list[Line]:
+        word = word_of(run.state)
+        return [
+            [(run.id, "strong")],
+            [(clean(run.pipeline, 80), "text")],
+            [(clean(run.key or "", 80), "text")],
+            [(clean(run.batch or "", 80), "dim")],
+            [(f"{self.desk.look.glyph(word)} {run.state}", word)],
+            [(clean(run.status, 80), "text")],
+            self._step_row(run),
+            [(ago(run.created_at, self.desk.mirror.now()), "dim")],
+        ]
+
+    def _step_row(self, run: Run) -> Line:
+        """The steps of a run as a row of states."""
+        line: Line = []
+        for step in run.steps:
+            line += [self._mark(step), (f" {clean(step.name, 24)}  ", "dim")]
+        return line
+
+    def _mark(self, step: StepState) -> Span:
+        word = word_of(step.state)
+        glyph = self.desk.look.glyph(word)
+        return (glyph, word) if glyph != " " else WAITING
+
+    def _step_cells(self, step: StepState) -> list[Line]:
+        now = self.desk.mirror.now()
+        word = word_of(step.state)
+        told: Line = []
+        if step.error is not None:
+            told = [(clean(f"{step.error.error_type}: {step.error.message}", 200), "dead")]
+        elif step.why:
+            told = [(clean(step.why, 200), "dim")]
+        elif step.scheduled_for is not None and step.scheduled_for > now:
+            told = [(until(step.scheduled_for, now), "scheduled")]
+        return [
+            [(clean(step.name, 80), "strong")],
+            [self._mark(step), (f" {word}", word if self._mark(step) != WAITING else "dim")],
+            [(f"{step.attempts}/{step.max_attempts}", "dim")],
+            [(str(step.job) if step.job is not None else "-", "text")],
+            told,
+        ]
+
+    def _batch_cells(self, batch: BatchRow) -> list[Line]:
+        return [
+            [(clean(batch.name, 80), "strong")],
+            [(clean(batch.pipeline, 80), "text")],
+            [(count(batch.running), "running" if batch.running else "dim")],
+            [(count(batch.done), "done" if batch.done else "dim")],
+            [(count(batch.failed), "dead" if batch.failed else "dim")],
+            self._phases(batch),
+            self._gate(batch),
+        ]
+
+    def _phases(self, batch: BatchRow) -> Line:
+        """Each step with how many of its jobs are in which state."""
+        line: Line = []
+        for step, states in batch.phases.items():
+            line.append((f"{clean(step, 24)} ", "dim"))
+            for state, number in states.items():
+                word = word_of(state)
+                line.append((f"{self.desk.look.glyph(word)}{count(number)} ", word))
+            line.append((" ", ""))
+        return line
+
+    def _gate(self, batch: BatchRow) -> Line:
+        for gate in batch.gates:
+            if gate.opened_at is None and gate.opens_at is not None:
+                return [(f"opens {until(gate.opens_at, self.desk.mirror.now())}", "scheduled")]
+            if gate.opened_at is None:
+                return [(f"{count(gate.unsettled)} to settle", "dim")]
+        return []
+
+    @on(RecordTable.Opened)
+    def _opened(self, event: RecordTable.Opened) -> None:
+        event.stop()
+        if event.table is self.runs:
+            self.steps.focus()
+        elif event.table is self.batches and (batch := self.batches.current):
+            self._only(batch.name)
+        elif (step := self.steps.current) is not None and step.job is not None:
+            self.post_message(self.Go("job", job=step.job))
+
+    def _only(self, batch: str) -> None:
+        self.filter = f"batch:{batch}" if batch else ""
+        self.remove_class("-batches")
+        self.all_runs = []
+        self.reread()
+        self.runs.focus()
+
+    def step_back(self) -> bool:
+        if self.steps.has_focus:
+            self.runs.focus()
+        elif self.filter:
+            self._only("")
+        else:
+            return False
+        return True
+
+    def action_tab(self, step: int) -> None:
+        self.toggle_class("-batches")
+        (self.batches if self.has_class("-batches") else self.runs).focus()
+        self.show()
+
+    def action_resume(self) -> None:
+        """From the step under the cursor, or where the run stopped."""
+        run = self.runs.current
+        if run is None:
+            return
+        step = self.steps.current.name if self.steps.has_focus and self.steps.current else None
+        self.ask(Intent(verb="requeue", selection=Ids(ids=(run.id,)), options=Options(step=step)))
+
+    def action_copy(self) -> None:
+        if (run := self.runs.current) is not None:
+            self.post_message(self.Copied(run.id))
