@@ -1,23 +1,14 @@
-"""Time, as something that can be handed in, so that a test can move it.
-
-Instants are whole microseconds since 1970 UTC: exact, small, the same on both databases
-and on the wire. People and JSON see ISO 8601.
-"""
+"""Time, as something that can be handed in, so that a test can move it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Protocol
+from typing import Protocol
 
-import msgspec
+from redrive.instants import SECOND, Instant, from_datetime, iso, to_datetime
 
-Instant = Annotated[int, msgspec.Meta(extra={"instant": True})]
-
-SECOND = 1_000_000
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+__all__ = ["SECOND", "Clock", "Instant", "SystemClock", "from_datetime", "iso", "to_datetime"]
 
 
 class Clock(Protocol):
@@ -45,18 +36,3 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-def iso(instant: int) -> str:
-    """ISO 8601 in UTC, always with six digits of microseconds."""
-    moment = _EPOCH + timedelta(microseconds=instant)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
-
-
-def from_datetime(moment: datetime) -> int:
-    """An aware datetime as an instant."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def to_datetime(instant: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=instant)

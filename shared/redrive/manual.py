@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from redrive.clock import SECOND
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotAllowed, RedriveError, TryLater
+from redrive.instants import SECOND
 from redrive.lifecycle import Reason
 
 

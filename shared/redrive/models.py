@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from redrive.clock import Instant, iso
+from redrive.instants import Instant, iso
 from redrive.lifecycle import JobState
 
 Category = Literal["transient", "permanent", "unknown"]

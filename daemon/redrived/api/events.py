@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from redrive.errors import NotFound, UsageProblem
 from redrive.models import Event, Job
 from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
@@ -11,6 +9,7 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.store import events, jobs
+from redrived.store.store import Connection
 
 MOST = 10_000
 LARGEST = 1024 * 1024  # bytes of output in one reply

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection
 
 from redrive import filters
 from redrive.clock import SECOND
@@ -25,11 +24,12 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import events, groups, jobs
 from redrived.store.filtering import where
+from redrived.store.store import Condition, Connection
 
 MOST_ON_A_PAGE = 10_000
 
 
-def condition(engine: Engine, text: str) -> tuple[ColumnElement[bool] | None, str | None]:
+def condition(engine: Engine, text: str) -> tuple[Condition | None, str | None]:
     """A filter as SQL, and the order it asks for."""
     parsed = filters.parse(text)
     sort = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from redrive.clock import SECOND
 from redrive.config import load
@@ -27,6 +26,7 @@ from redrived.api.server import Asker
 from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
 from redrived.store import events
+from redrived.store.store import Connection
 
 
 async def classify(engine: Engine, asker: Asker, request: Classify) -> ClassifyReply:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from redrive.clock import SECOND
 from redrive.protocol.queries import (
     Attention,
@@ -22,6 +20,7 @@ from redrive.protocol.queries import (
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import due, events, tallies
+from redrived.store.store import Connection
 
 SOON = 15 * 60 * SECOND  # how far ahead "what falls due" looks
 OLD = 60 * SECOND  # a ready job that waits longer in a full queue deserves a word

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from redrive.errors import NotFound
 from redrive.history import history
 from redrive.models import Attempt, Job
@@ -14,6 +12,7 @@ from redrived.engine.intake import check_ids
 from redrived.engine.why import Circumstances, explain
 from redrived.store import circumstances, events, jobs
 from redrived.store.circumstances import Lane
+from redrived.store.store import Connection
 
 
 async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
@@ -47,6 +46,7 @@ def _circumstances(
     task = definition.task if definition else None
     pool = engine.python.pools.get(definition.pool) if definition and definition.pool else None
     busy = engine.dispatcher.busy()
+    breaker = engine.breakers.get(job.task)
     queue_rate = queue.rate if queue else None
     task_rate = definition.rate if definition else None
     return Circumstances(
@@ -55,7 +55,9 @@ def _circumstances(
         is_known=definitions.knows(job.task),
         queue_pause=engine.pauses.get("queue", job.queue),
         task_pause=engine.pauses.get("task", job.task),
-        breaker=engine.breakers.get(job.task),
+        breaker=breaker.state if breaker else None,
+        breaker_why=breaker.why if breaker else "",
+        probe_at=breaker.probe_at if breaker else 0,
         trouble=engine.store.writer.trouble,
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,

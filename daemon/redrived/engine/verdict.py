@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from redrive.clock import SECOND
+from redrive.instants import SECOND
 from redrive.lifecycle import JobState, Reason
 from redrive.models import Decision, Json
 from redrive.policy import delay_before

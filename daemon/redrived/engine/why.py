@@ -10,12 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from redrive.clock import SECOND, iso
+from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
 from redrive.protocol.queries import Pause, WhyReply
 from redrived.engine.because import spell
-from redrived.store.breakers import Breaker
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):
@@ -26,7 +25,9 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     is_known: bool = True  # its task is in the config
     queue_pause: Pause | None = None
     task_pause: Pause | None = None
-    breaker: Breaker | None = None
+    breaker: str | None = None  # open | probing
+    breaker_why: str = ""
+    probe_at: int = 0
     trouble: str | None = None  # the store's
     is_draining: bool = False
     pool: str | None = None
@@ -120,9 +121,9 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
             text = f"{kind} {pause.name} is paused by {pause.by} since {iso(pause.at)}{why}"
             return f"{kind}_paused", text, {}, f"`redrive resume {kind}:{pause.name}`"
     if at.breaker is not None:
-        text = f"the breaker of {job.task} is {at.breaker.state}: {at.breaker.why}"
-        probe = f"the next probe is due at {iso(at.breaker.probe_at)}"
-        return "breaker_open", text, {"probe_at": iso(at.breaker.probe_at)}, probe
+        text = f"the breaker of {job.task} is {at.breaker}: {at.breaker_why}"
+        probe = f"the next probe is due at {iso(at.probe_at)}"
+        return "breaker_open", text, {"probe_at": iso(at.probe_at)}, probe
     if at.is_draining:
         return "draining", "the node drains and starts nothing more", {}, "start it again"
     if at.trouble is not None:

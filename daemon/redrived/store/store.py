@@ -8,13 +8,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, text
 
 from redrive.clock import Clock
 from redrived.store.database import Database, Durability, Trouble
 from redrived.store.schema import migrate
 from redrived.store.unit import Landed
 from redrived.store.writer import Operation, StoreFailed, Writer
+
+# What those who ask questions pass around; only the store itself says more of SQL.
+Condition = ColumnElement[bool]
+__all__ = ["Condition", "Connection", "Store"]
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")

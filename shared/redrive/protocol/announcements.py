@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from redrive.clock import Instant
+from redrive.instants import Instant
 from redrive.models import Event
 
 # Topics: the first frame of a message.

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from redrive.clock import Instant
+from redrive.instants import Instant
 from redrive.protocol.queries import Hello, Reply, Request
 
 # ---- new work ----------------------------------------------------------------------------

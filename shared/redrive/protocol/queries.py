@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from redrive.clock import Instant
+from redrive.instants import Instant
 from redrive.models import (
     Attempt,
     Decision,

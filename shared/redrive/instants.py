@@ -1,0 +1,31 @@
+"""Instants: whole microseconds since 1970 UTC, exact, small, the same in both databases and on
+the wire. People and JSON see ISO 8601.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import msgspec
+
+Instant = Annotated[int, msgspec.Meta(extra={"instant": True})]
+
+SECOND = 1_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso(instant: int) -> str:
+    """ISO 8601 in UTC, always with six digits of microseconds."""
+    moment = _EPOCH + timedelta(microseconds=instant)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+
+
+def from_datetime(moment: datetime) -> int:
+    """An aware datetime as an instant."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def to_datetime(instant: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=instant)
