@@ -23,7 +23,7 @@ def _command(verb: str, help: str, examples: list[str], *options: click.Paramete
 
 requeue = _command(
     "requeue",
-    """Give dead or cancelled jobs another life; let a failed run go on.
+    """Give dead or cancelled jobs or failed runs another life.
 
     A set is redriven in the background: the id that is printed is for `redrive redrives`
     and `redrive undo`. Permanent failures and jobs that were requeued just before are
@@ -58,7 +58,7 @@ cancel = _command(
 )
 kill = _command(
     "kill",
-    "Kill running jobs without grace, with every process they started.",
+    "Kill running jobs without grace.\n\nEvery process that they started ends with them.",
     ["redrive kill 12", "redrive kill 12 13 14 --yes"],
 )
 restart = _command(
@@ -83,6 +83,6 @@ release = _command(
 )
 discard = _command(
     "discard",
-    "Remove dead or cancelled jobs with their history. There is no way back.",
+    "Remove dead or cancelled jobs.\n\nTheir history goes with them; there is no way back.",
     ["redrive discard 12", "redrive discard --where 'state:dead age>30d' --dry-run"],
 )

@@ -18,7 +18,10 @@ _TIMEOUT = 3600.0  # seconds; a store may be large
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.pass_obj
 def backup(settings: Settings, file: Path) -> None:
-    """Write a copy of the store to FILE, on the machine and as the user of the daemon."""
+    """Write a copy of the store to FILE.
+
+    The daemon writes it, on its machine and as its user, while it works.
+    """
     with settings.client() as client:
         request = Backup(path=str(file.absolute()))
         print_done(settings.as_json, client.ask(request, timeout=_TIMEOUT))

@@ -19,7 +19,10 @@ def config() -> None:
 @config.command(examples=["redrive config check", "redrive --config new.toml config check"])
 @click.pass_obj
 def check(settings: Settings) -> None:
-    """Read the whole file and name every mistake by its place; exit 78 when there is one."""
+    """Name every mistake in the file by its place.
+
+    Exits with 78 when there is one.
+    """
     found = settings.whole_config().config
     counts = {
         name: len(getattr(found, name))
@@ -35,7 +38,7 @@ def check(settings: Settings) -> None:
 @config.command(examples=["redrive config show", "redrive config show --json | jq .queues"])
 @click.pass_obj
 def show(settings: Settings) -> None:
-    """Print the config in force: defaults filled in, secrets left out."""
+    """Print the config, defaults filled in, secrets left out."""
     from redrive.config import show as as_toml
 
     text = as_toml(settings.whole_config())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +13,17 @@ from redrive.cli.verb import Verb
 from redrive.errors import Exit, RedriveError
 from redrive.protocol.queries import Check, Doctor, DoctorReply
 
+if TYPE_CHECKING:
+    from redrive.blocking import Client
+
 
 @click.command(cls=Verb, examples=["redrive doctor"])
 @click.pass_obj
 def doctor(settings: Settings) -> int:
-    """Check the config, the way to the daemon, and the daemon itself; exit 1 on a finding."""
+    """Check the config, the daemon and the way to it.
+
+    Exits with 1 when something was found.
+    """
     checks = list(_checks(settings))
     if settings.as_json:
         print_each(checks)
@@ -37,12 +44,21 @@ def _checks(settings: Settings) -> Iterator[Check]:
     try:
         with settings.client() as client:
             welcome = client.hello()
-            text = f"redrive {welcome.program}, pid {welcome.pid}, you are {welcome.role}"
+            text = f"redrive {welcome.program} answers, pid {welcome.pid}"
             yield Check(name="daemon", ok=True, text=text)
+            yield _role(client)
             reply: DoctorReply = client.ask(Doctor())
             yield from reply.checks
     except RedriveError as error:
         yield _finding("daemon", error)
+
+
+def _role(client: Client) -> Check:
+    try:
+        who = client.hello(as_operator=True).who
+    except RedriveError as error:
+        return Check(name="role", ok=True, text=f"you may look, not change: {error.message}")
+    return Check(name="role", ok=True, text=f"you may change things, as {who}")
 
 
 def _finding(name: str, error: RedriveError) -> Check:

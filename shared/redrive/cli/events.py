@@ -39,9 +39,9 @@ _PAGE = 1000
 def events(
     settings: Settings, id: str | None, follow: bool, after: int | None, last: int | None
 ) -> None:
-    """Print the event log, oldest first; of one job or run when ID is given.
+    """Print the event log, or the events of one job or run.
 
-    Without ID and --json: the newest of it.
+    Oldest first, and whole; without ID and --json only the newest.
     """
     if last is None and after is None and id is None:
         if follow:

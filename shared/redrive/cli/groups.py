@@ -33,7 +33,7 @@ _COLUMNS = (
 @click.option("--limit", type=click.IntRange(min=1), default=200, metavar="N")
 @click.pass_obj
 def groups(settings: Settings, where: str | None, limit: int) -> None:
-    """List error groups: jobs whose last errors have the same fingerprint."""
+    """List error groups: jobs whose last errors look alike."""
     with settings.client() as client:
         page: GroupPage = client.ask(ListGroups(where=where or "", limit=limit))
     if settings.as_json:

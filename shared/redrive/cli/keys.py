@@ -17,7 +17,7 @@ _COLUMNS = (Column("NAME"), Column("ROLE"), Column("PUBLIC KEY"))
 
 @click.group(cls=Noun)
 def keys() -> None:
-    """Make and list the keys that may speak to the daemon over tcp."""
+    """Make and list the keys that are let in over tcp."""
 
 
 @keys.command(examples=["redrive keys new anna --role operator", "redrive keys new wallboard"])

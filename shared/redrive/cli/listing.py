@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -80,7 +81,7 @@ def print_pages(
     else:
         table(pages)
     if pages.more is not None:
-        remark(f"there are more: --after {pages.more}")
+        remark(f"there are more: --after {shlex.quote(pages.more)}")
 
 
 def limit_for(settings: Settings, limit: int | None) -> int | None:

@@ -7,56 +7,58 @@ import sys
 from typing import NoReturn
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from redrive.cli.settings import Settings
-from redrive.cli.verb import LazyNoun, common_options
+from redrive.cli.verb import LazyNoun
 from redrive.config import ConfigRejected
 from redrive.errors import Exit, RedriveError
 
 _INTERRUPTED = 130
 _READER_GONE = 141
 
-_HOMES = {
-    "up": "redrive.cli.up",
-    "status": "redrive.cli.status",
-    "enqueue": "redrive.cli.enqueue",
-    "start": "redrive.cli.start",
-    "jobs": "redrive.cli.jobs",
-    "runs": "redrive.cli.runs",
-    "batches": "redrive.cli.runs",
-    "groups": "redrive.cli.groups",
-    "queues": "redrive.cli.queues",
-    "schedules": "redrive.cli.schedules",
-    "nodes": "redrive.cli.nodes",
-    "show": "redrive.cli.show",
-    "why": "redrive.cli.why",
-    "events": "redrive.cli.events",
-    "logs": "redrive.cli.logs",
-    "wait": "redrive.cli.wait",
-    "requeue": "redrive.cli.acting",
-    "cancel": "redrive.cli.acting",
-    "kill": "redrive.cli.acting",
-    "restart": "redrive.cli.acting",
-    "run-now": "redrive.cli.acting",
-    "hold": "redrive.cli.acting",
-    "release": "redrive.cli.acting",
-    "discard": "redrive.cli.acting",
-    "redrives": "redrive.cli.redrives",
-    "undo": "redrive.cli.redrives",
-    "pause": "redrive.cli.pausing",
-    "resume": "redrive.cli.pausing",
-    "trigger": "redrive.cli.pausing",
-    "drain": "redrive.cli.drain",
-    "classify": "redrive.cli.rehearsing",
-    "policy": "redrive.cli.rehearsing",
-    "rules": "redrive.cli.rehearsing",
-    "config": "redrive.cli.config",
-    "reload": "redrive.cli.reload",
-    "pipeline": "redrive.cli.pipeline",
-    "backup": "redrive.cli.backup",
-    "keys": "redrive.cli.keys",
-    "doctor": "redrive.cli.doctor",
-    "completion": "redrive.cli.completion",
+# The verbs as the help shows them, each with its module beside this one.
+_SECTIONS = {
+    "Begin": {"up": "up", "status": "status", "doctor": "doctor"},
+    "New work": {"enqueue": "enqueue", "start": "start", "trigger": "pausing"},
+    "Look": {
+        "jobs": "jobs",
+        "runs": "runs",
+        "batches": "runs",
+        "groups": "groups",
+        "queues": "queues",
+        "schedules": "schedules",
+        "nodes": "nodes",
+        "show": "show",
+        "why": "why",
+        "events": "events",
+        "logs": "logs",
+        "wait": "wait",
+    },
+    "Act on jobs and runs": {
+        "requeue": "acting",
+        "cancel": "acting",
+        "kill": "acting",
+        "restart": "acting",
+        "run-now": "acting",
+        "hold": "acting",
+        "release": "acting",
+        "discard": "acting",
+        "redrives": "redrives",
+        "undo": "redrives",
+    },
+    "Act on queues and nodes": {"pause": "pausing", "resume": "pausing", "drain": "drain"},
+    "Configure": {
+        "config": "config",
+        "reload": "reload",
+        "classify": "rehearsing",
+        "policy": "rehearsing",
+        "rules": "rehearsing",
+        "pipeline": "pipeline",
+        "keys": "keys",
+        "backup": "backup",
+        "completion": "completion",
+    },
 }
 
 
@@ -77,7 +79,12 @@ def _print_versions(context: click.Context, _: click.Parameter, wanted: bool) ->
     context.exit()
 
 
-@click.group(cls=LazyNoun, homes=_HOMES, invoke_without_command=True)
+@click.group(
+    cls=LazyNoun,
+    sections=_SECTIONS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_versions,
     help="Show the versions of redrive and of what it stands on.",
@@ -102,9 +109,6 @@ def root(context: click.Context) -> None:
     print_status(settings)
 
 
-root.params += common_options()
-
-
 def main() -> NoReturn:
     code = run(sys.argv[1:])
     try:
@@ -126,6 +130,9 @@ def run(arguments: list[str]) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         return _READER_GONE
+    except NoArgsIsHelpError as error:
+        error.show()
+        return Exit.USAGE
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "redrive"
         _complain(_uncapitalised(error.format_message()), f"`{command} --help` explains it")

@@ -29,7 +29,7 @@ _COLUMNS = (
 @click.command(cls=Verb, examples=["redrive nodes"])
 @click.pass_obj
 def nodes(settings: Settings) -> None:
-    """List nodes with their load and the age of their last sign of life."""
+    """List nodes with their load and last sign of life."""
     with settings.client() as client:
         page: NodePage = client.ask(ListNodes())
     if settings.as_json:

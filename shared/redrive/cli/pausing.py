@@ -25,9 +25,10 @@ _REDRIVE = "redrive:"
 @click.option("--why", metavar="TEXT", help="Shown wherever the pause is.")
 @click.pass_obj
 def pause(settings: Settings, name: str, why: str | None) -> None:
-    """Pause NAME: queue:X, task:X, schedule:X, redrive:N, or X when only one has that name.
+    """Pause a queue, a task, a schedule or a redrive.
 
-    What runs goes on; nothing more is started.
+    NAME is queue:X, task:X, schedule:X, redrive:N, or X when only one has that name. What
+    runs goes on; nothing more is started.
     """
     _ask(settings, _for_redrive(name, "pause") or PauseIt(name=name, why=why))
 
@@ -36,7 +37,10 @@ def pause(settings: Settings, name: str, why: str | None) -> None:
 @click.argument("name")
 @click.pass_obj
 def resume(settings: Settings, name: str) -> None:
-    """Let what was paused go on: queue:X, task:X, schedule:X, redrive:N, or X."""
+    """Let a paused queue, task, schedule or redrive go on.
+
+    NAME is as for `redrive pause`.
+    """
     _ask(settings, _for_redrive(name, "resume") or ResumeIt(name=name))
 
 

@@ -44,7 +44,7 @@ def redrives(settings: Settings, limit: int) -> None:
 @click.argument("redrive", metavar="ID", type=click.IntRange(min=1))
 @click.pass_obj
 def undo(settings: Settings, redrive: int) -> None:
-    """Take back redrive ID: jobs of it that have not run are what they were."""
+    """Take back a redrive: what has not run is what it was."""
     with settings.client() as client:
         print_done(settings.as_json, client.ask(Undo(redrive=redrive)))
 

@@ -45,12 +45,23 @@ _CHANGES = (
 @click.option("--task", metavar="NAME", help="As if this task had failed with it.")
 @click.pass_obj
 def classify(settings: Settings, text: str, task: str | None) -> None:
-    """Show which rule of the config would match an error that says TEXT."""
+    """Show which rule would match an error that says TEXT.
+
+    The rules are those of the config file, whether a daemon has read it or not.
+    """
     from redrive.rules import Evidence, Rulebook
 
     rulebook = Rulebook(settings.whole_config().config.errors)
     found = rulebook.classify(Evidence(message=text, task=task))
-    shown = {**plain(found), "message": text, "should_retry": found.should_retry}
+    shown = {
+        "category": found.category,
+        "error_type": found.error_type,
+        "message": text,
+        "user_message": found.user_message,
+        "guidance": found.guidance,
+        "should_retry": found.should_retry,
+        "rule": found.rule,
+    }
     if settings.as_json:
         print_json(shown)
     else:
@@ -61,7 +72,10 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
 @click.argument("name")
 @click.pass_obj
 def policy(settings: Settings, name: str) -> None:
-    """Print the timeline that retry policy NAME makes, or that of the task of this name."""
+    """Print the timeline that a retry policy makes.
+
+    NAME is that of a policy or of a task.
+    """
     from redrive.policy import resolve, timeline
 
     config = settings.whole_config().config
@@ -102,7 +116,7 @@ def rules() -> None:
 @click.option("--since", type=kinds.duration, default="7d", help="How far back; default 7d.")
 @click.pass_obj
 def test_rules(settings: Settings, since: float) -> None:
-    """Replay the errors that were recorded against the rules in the config file."""
+    """Replay recorded errors against the rules of the file."""
     with settings.client() as client:
         reply: RulesReply = client.ask(TestRules(since=since), timeout=60.0)
     if settings.as_json:

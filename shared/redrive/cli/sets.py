@@ -154,6 +154,6 @@ def _print_outcome(settings: Settings, wish: Act, outcome: Outcome) -> None:
         id = outcome.id
         print_json({**plain(outcome), "id": int(id) if id.isdecimal() else id})
     elif outcome.refused is not None:
-        say(f"{outcome.id} not done: {outcome.refused.message}")
+        say(f"{outcome.id}: not done, {outcome.refused.message}")
     else:
-        say(f"{outcome.id} {wish.verb}: {outcome.state or 'gone'}")
+        say(f"{outcome.id}: {wish.verb}, it is {outcome.state or 'gone'}")

@@ -39,7 +39,10 @@ _STEPS = (
 @click.argument("id", type=kinds.id)
 @click.pass_obj
 def show(settings: Settings, id: str) -> None:
-    """Show a job (12) or a run (r7): its state, its attempts and their errors, what to do next."""
+    """Show everything about a job (12) or a run (r7).
+
+    Its state and budgets, its attempts and their errors, and what to do next.
+    """
     with settings.client() as client:
         reply = client.show_run(id) if id.startswith("r") else client.show_job(int(id))
     match reply:
@@ -63,7 +66,7 @@ def _print_job(reply: JobReply) -> None:
             ("attempts", f"{job.attempts} of {job.max_attempts}, life {job.life}"),
             ("budgets", job.budgets and _budgets(job.budgets)),
             ("queue", " ".join(filter(None, [job.queue, job.operation, job.mode]))),
-            ("priority", job.priority),
+            ("priority", job.priority or None),
             ("run", job.run and f"{job.run}, step {job.step}"),
             ("batch", job.batch),
             ("unique", job.unique),

@@ -24,7 +24,7 @@ _CLEAR = "\x1b[H\x1b[J"
 @click.option("--watch", is_flag=True, help="Print it again each second.")
 @click.pass_obj
 def status(settings: Settings, watch: bool) -> None:
-    """Show what there is by state, the queues and nodes, and what needs attention."""
+    """Show counts, queues, nodes and what needs attention."""
     print_status(settings, watch=watch)
 
 

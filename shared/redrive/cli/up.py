@@ -24,9 +24,10 @@ _POLL = 0.05
 @click.command(cls=Verb, examples=["redrive up", "redrive --config ./config.toml up"])
 @click.pass_obj
 def up(settings: Settings) -> None:
-    """Start the daemon in the background if none runs, and open the console.
+    """Start the daemon if none runs, and open the console.
 
-    Without a terminal, run the daemon in the foreground.
+    The daemon goes to the background and logs to its state folder. Without a terminal, it
+    runs in the foreground and there is no console.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         _become(_daemon(settings))

@@ -63,6 +63,10 @@ class Noun(click.Group):
 
     command_class = Verb
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += common_options()
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -80,11 +84,14 @@ class Noun(click.Group):
 
 
 class LazyNoun(Noun):
-    """Its verbs are imported when they are used: `{"show": "redrive.cli.show"}`."""
+    """Its verbs, by section of the help, are imported when they are used."""
 
-    def __init__(self, *args: Any, homes: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._homes = homes
+        self._sections = sections
+        self._homes = {name: home for homes in sections.values() for name, home in homes.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._homes)
@@ -93,6 +100,15 @@ class LazyNoun(Noun):
         if cmd_name not in self._homes:
             return None
         command: click.Command = getattr(
-            import_module(self._homes[cmd_name]), cmd_name.replace("-", "_")
+            import_module(f"redrive.cli.{self._homes[cmd_name]}"), cmd_name.replace("-", "_")
         )
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 6 - max(map(len, self._homes))
+        for title, homes in self._sections.items():
+            with formatter.section(title):
+                commands = [(name, self.get_command(ctx, name)) for name in homes]
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(room)) for name, each in commands if each]
+                )

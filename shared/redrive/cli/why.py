@@ -14,21 +14,16 @@ from redrive.cli.verb import Verb
 @click.argument("id", type=kinds.id)
 @click.pass_obj
 def why(settings: Settings, id: str) -> None:
-    """Say why a job or run is not running, is waiting, was retried or died."""
+    """Say what a job waits for, or why it was retried or died."""
     with settings.client() as client:
         reply = client.why(id)
     if settings.as_json:
         print_json(reply)
         return
     say(f"{reply.id} is {reply.state}: {reply.text}")
-    if reply.decision is not None:
-        print_fields(
-            [
-                ("  rule", reply.decision.rule),
-                ("  because", reply.decision.because),
-                *((f"  {name}", value) for name, value in reply.decision.saw.items()),
-            ]
-        )
-    print_fields([(f"  {name}", value) for name, value in reply.saw.items()])
+    decided = reply.decision
+    saw = {**(decided.saw if decided else {}), **reply.saw}
+    rule = [("  rule", decided.rule)] if decided else []
+    print_fields(rule + [(f"  {name}", value) for name, value in saw.items()])
     if reply.hint:
         say(f"  {reply.hint}")

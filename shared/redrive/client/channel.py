@@ -46,8 +46,7 @@ class Channel:
         self._greeting = asyncio.Lock()
         self._welcome: Welcome | None = None
         self._socket: zmq.asyncio.Socket | None = None
-        self._monitor: zmq.asyncio.Socket | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._serving: asyncio.Task[None] | None = None
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
@@ -75,15 +74,9 @@ class Channel:
             return self._welcome
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
-        if self._socket is not None and self._monitor is not None:
-            self._socket.disable_monitor()
-            self._monitor.close(linger=0)
-            self._socket.close(linger=0)
-        self._socket = self._monitor = None
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait([self._serving])
 
     async def _hello(self, deadline: float) -> Welcome:
         id = request_id()
@@ -125,15 +118,27 @@ class Channel:
             del self._waiting[id]
 
     def _open(self) -> None:
-        if self._socket is not None:
-            return
-        self._socket = socket = open_socket(zmq.DEALER, self.address, self._addresses.keys)
-        self._monitor = socket.get_monitor_socket(_GONE | _NOT_LET_IN)
-        self._tasks = [
-            asyncio.create_task(self._read(socket)),
-            asyncio.create_task(self._watch(self._monitor)),
-        ]
-        socket.connect(self.address)
+        if self._socket is None:
+            self._socket = open_socket(zmq.DEALER, self.address, self._addresses.keys)
+            monitor = self._socket.get_monitor_socket(_GONE | _NOT_LET_IN)
+            self._socket.connect(self.address)
+            self._serving = asyncio.create_task(self._serve(self._socket, monitor))
+
+    async def _serve(self, socket: zmq.asyncio.Socket, monitor: zmq.asyncio.Socket) -> None:
+        """Hand out answers until the connection ends, and the socket with it.
+
+        libzmq would connect it again, but for a moment it takes what is sent and drops it.
+        """
+        reading = asyncio.create_task(self._read(socket))
+        try:
+            happened = parse_monitor_message(await monitor.recv_multipart())
+            self._fail_all(self._not_let_in() if happened["event"] == _NOT_LET_IN else _Gone())
+        finally:
+            reading.cancel()
+            self._socket = self._welcome = None
+            socket.disable_monitor()
+            monitor.close(linger=0)
+            socket.close(linger=0)
 
     async def _read(self, socket: zmq.asyncio.Socket) -> None:
         while True:
@@ -147,13 +152,6 @@ class Channel:
             waiting = self._waiting.get(answer.id)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
-
-    async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
-        """Learn at once that the daemon went away, instead of waiting for every deadline."""
-        while True:
-            happened = parse_monitor_message(await monitor.recv_multipart())
-            self._welcome = None
-            self._fail_all(self._not_let_in() if happened["event"] == _NOT_LET_IN else _Gone())
 
     def _not_let_in(self) -> NotAllowed:
         return NotAllowed(

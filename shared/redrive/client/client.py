@@ -15,7 +15,9 @@ from redrive.client import bulk, waiting
 from redrive.client.addresses import Addresses, addresses_of
 from redrive.client.channel import Channel, request_id
 from redrive.client.follower import Follower, Told
+from redrive.client.refusals import AnswerLost
 from redrive.config import Config
+from redrive.errors import DaemonUnreachable
 from redrive.models import Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
@@ -51,10 +53,11 @@ class AsyncClient:
         await self._queries.close()
         await self._changes.close()
 
-    async def hello(self) -> Welcome:
-        """Who answers, asked anew."""
+    async def hello(self, *, as_operator: bool = False) -> Welcome:
+        """Who answers and whom it takes us for, asked anew."""
         deadline = asyncio.get_running_loop().time() + self.timeout
-        return await self._queries.greet(deadline, again=True)
+        channel = self._changes if as_operator else self._queries
+        return await channel.greet(deadline, again=True)
 
     async def ask(
         self, request: Request, *, id: str | None = None, timeout: float | None = None
@@ -64,9 +67,14 @@ class AsyncClient:
         A refusal is raised as the error it is; `AnswerLost` means that nobody knows whether
         a change was made, and `fate` may tell.
         """
-        channel = self._changes if type(request) in _CHANGES else self._queries
         seconds = self.timeout if timeout is None else timeout
-        return await channel.ask(request, id=id or request_id(), timeout=seconds)
+        id = id or request_id()
+        if type(request) in _CHANGES:
+            return await self._changes.ask(request, id=id, timeout=seconds)
+        try:
+            return await self._queries.ask(request, id=id, timeout=seconds)
+        except AnswerLost as lost:  # a question changes nothing, so nothing is in doubt
+            raise DaemonUnreachable(lost.message, hint=self.addresses.hint) from None
 
     async def fate(self, request: str) -> queries.FateReply:
         """What became of the request with this id."""

@@ -21,8 +21,8 @@ class AnswerLost(DaemonUnreachable):
 
     code = "answer_lost"
 
-    def __init__(self, message: str, *, request: str, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, request: str) -> None:
+        super().__init__(message, hint="look before you ask again: it may have been done")
         self.request = request
 
 

@@ -132,7 +132,7 @@ async def test_a_silent_daemon_costs_a_question_no_more_than_its_deadline(
     peer: Peer, client: AsyncClient
 ) -> None:
     with pytest.raises(AnswerLost, match="gave no answer in time"):
-        await client.ask(Doctor(), timeout=0.05)
+        await client.ask(Drain(), timeout=0.05)
 
 
 async def test_an_answer_that_was_lost_leaves_an_id_whose_fate_can_be_asked(
