@@ -21,7 +21,6 @@ class Notifier:
         pid = os.environ.pop("WATCHDOG_PID", "")
         is_ours = not pid or pid == str(os.getpid())
         self.watchdog_every = int(usec) / 3_000_000 if usec.isdigit() and is_ours else 0.0
-        self.is_stopping = False
         self._status = ""
         self._socket: socket.socket | None = None
         if address:
@@ -43,8 +42,12 @@ class Notifier:
     def reloading(self) -> None:
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
+    def reloaded(self, text: str) -> None:
+        """Ready again, whether the reload went well or not."""
+        self._status = text
+        self._send(f"READY=1\nSTATUS={text}")
+
     def stopping(self) -> None:
-        self.is_stopping = True
         self._send("STOPPING=1")
 
     def alive(self) -> None:
@@ -52,6 +55,11 @@ class Notifier:
 
     def extend(self, seconds: float) -> None:
         self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}")
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     @asynccontextmanager
     async def patience(self, text: str) -> AsyncGenerator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from redrive.lifecycle import JobState
-from redrive.models import Attempt, Decision, ErrorRecord, Event
+from redrive.models import Attempt, Decision, Event, recorded_error
 
 # How an attempt ended, by the event that says so.
 _OUTCOMES = {
@@ -73,7 +73,7 @@ def _with(attempt: Attempt, event: Event) -> Attempt:
         if attempt.outcome is None:
             changes["outcome"] = outcome
     if "error" in event.data:
-        changes["error"] = msgspec.convert(event.data["error"], ErrorRecord)
+        changes["error"] = recorded_error(event.data["error"])
     if "decision" in event.data:
         changes["decision"] = msgspec.convert(event.data["decision"], Decision)
     for name in ("metrics", "log"):

@@ -22,6 +22,11 @@ def iso(instant: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
 
 
+def from_iso(text: str) -> int:
+    """What `iso` wrote, as an instant again."""
+    return from_datetime(datetime.fromisoformat(text))
+
+
 def from_datetime(moment: datetime) -> int:
     """An aware datetime as an instant."""
     return (moment - _EPOCH) // timedelta(microseconds=1)

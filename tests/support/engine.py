@@ -54,7 +54,8 @@ class Bench:
             fits = [e for e in self.heard if e.type == kind and job in (None, e.job)]
             return fits[n - 1] if len(fits) >= n else None
 
-        return await self.until(found, f"event {kind} of job {job}")
+        event: Event = await self.until(found, f"event {kind} of job {job}")
+        return event
 
     async def until(self, look: Callable[[], Any], what: str) -> Any:
         """Wait for a fact that comes with something landing."""

@@ -18,7 +18,7 @@ from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.schema import migrate
 from redrived.store.settle import Completed, Ended, complete, end
 from redrived.store.unit import Landed, Unit
-from redrived.store.writer import Entry, Operation, run_group
+from redrived.store.group import Entry, Operation, run_group
 from support.clock import FakeClock
 
 Item = TypeVar("Item")

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual.pilot import Pilot
+
 from redrive_tui.app import Console, Settings
 from support import incident
 from support.clock import FakeClock
 from support.recorded import Recorded
-from textual.pilot import Pilot
 
 READING = {"read", "pages", "thaw", "acting", "fates", "copy"}
 

@@ -9,7 +9,7 @@ import msgspec
 from redrive.clock import SECOND
 from redrive.config import load
 from redrive.errors import NotFound, UsageProblem
-from redrive.models import ErrorRecord, Event
+from redrive.models import ErrorRecord, Event, recorded_error
 from redrive.policy import resolve, timeline
 from redrive.protocol.queries import (
     Classify,
@@ -82,7 +82,7 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
         return events.errors_since(connection, since)
 
     for event in await engine.store.read(ask):
-        error = msgspec.convert(event.data.get("error", {}), ErrorRecord)
+        error = recorded_error(event.data["error"])
         examined += 1
         found = rulebook.classify(_evidence(error))
         if (found.category, found.error_type) != (error.category, error.error_type):

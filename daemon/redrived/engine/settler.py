@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from redrive.clock import SECOND, Clock
+from redrive.clock import SECOND, Clock, iso
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord
+from redrive.models import ErrorRecord, plain
 from redrive.policy import RetryPolicy
 from redrive.rules import Classification, Evidence, Said
 from redrived.engine import facts
@@ -382,9 +382,9 @@ def _events(
 ) -> list[tuple[str, dict[str, Any]]]:
     """What is said about an end, the new state last."""
     if error is None:  # a snooze
-        until = {"until": found.available_at, "delay": found.delay}
+        until = {"until": _iso(found.available_at), "delay": found.delay}
         return [("job_snoozed", until)]
-    data: dict[str, Any] = {"error": msgspec.to_builtins(error)}
+    data: dict[str, Any] = {"error": plain(error)}
     if told.log:
         data["log"] = _log_name(told.job)
     if told.metrics:
@@ -396,7 +396,11 @@ def _events(
     if found.state is JobState.DEAD:
         events.append(("step_retry_exhausted", {"reason": found.reason, "decision": decision}))
     else:
-        retry = {"delay": found.delay, "available_at": found.available_at, "decision": decision}
+        retry = {
+            "delay": found.delay,
+            "available_at": _iso(found.available_at),
+            "decision": decision,
+        }
         events.append(("step_retry", retry))
     return events
 
@@ -470,6 +474,10 @@ def _completed(
 
 def _how_it_ended(exited: Exit) -> str:
     return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
+
+
+def _iso(instant: int | None) -> str | None:
+    return None if instant is None else iso(instant)
 
 
 def _log_name(job: InHand) -> str:

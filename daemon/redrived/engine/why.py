@@ -84,7 +84,9 @@ def _dead(job: Job, at: Circumstances) -> WhyReply:
     code = f"dead_{job.reason}" if job.reason else "dead"
     text = decision.because if decision and decision.because else _DEAD.get(job.reason or "", "")
     saw = dict(decision.saw) if decision else {}
-    guidance = job.error.guidance if job.error else ""
+    # "Will retry automatically" is no comfort any more once it is dead.
+    is_permanent = job.error is not None and job.error.category == "permanent"
+    guidance = job.error.guidance if job.error and is_permanent else ""
     force = " --force" if job.reason == "permanent" else ""
     hint = f"{guidance} " if guidance else ""
     hint += f"`redrive requeue {job.id}{force}` gives it another life"

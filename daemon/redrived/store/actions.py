@@ -15,9 +15,12 @@ from msgspec import Struct
 
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotFound, RedriveError, WrongState
+from redrive.instants import iso
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
 from redrived.store.enqueue import living
+from redrived.store.lives import Life, give_life
+from redrived.store.progress import Settled, forgotten, revived, settled
 from redrived.store.settle import free_keys
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
@@ -148,21 +151,14 @@ def _refusal(
 
 
 def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
-    unit.over(
-        [(row.id,) for row in rows],
-        "UPDATE jobs SET state = 'queued', waits = 'ready', reason = NULL, attempts = 0,"
-        " lost = 0, unknowns = 0, life = life + 1, life_started_at = :now, available_at = :now,"
-        " finished_at = NULL, manual_retries = manual_retries + 1, manual_at = :now"
-        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
-        now=unit.now,
-    )
+    give_life(unit, [Life(row.id) for row in rows])
     for row in rows:
         data = {"was": row.state, "life": row.life + 1, "manual_retries": row.manual_retries + 1}
         if wish.force:
             data["forced"] = True
         _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, data)
         unit.moved(row.queue, row.task, row.state, JobState.QUEUED)
-    unit.made_ready()
+    revived(unit, [(row.run_id, row.id) for row in rows if row.run_id is not None], wish.by)
     return [Acted(id=row.id, state=JobState.QUEUED) for row in rows]
 
 
@@ -180,6 +176,14 @@ def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
         _say(unit, wish, row, kind, JobState.CANCELLED, row.attempts, {"was": row.state})
         unit.moved(row.queue, row.task, row.state, JobState.CANCELLED)
     _leave_lanes(unit, waiting)
+    settled(
+        unit,
+        [
+            Settled(row.run_id, row.id, JobState.CANCELLED, unit.now)
+            for row in waiting
+            if row.run_id is not None
+        ],
+    )
     return [
         *(Acted(id=row.id, state=JobState.CANCELLED) for row in waiting),
         *_wish_end(unit, wish, running),
@@ -207,7 +211,7 @@ def _run_now(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
         now=unit.now,
     )
     for row in rows:
-        _say(unit, wish, row, "job_run_now", row.state, row.attempts, {"was_due": row.available_at})
+        _say(unit, wish, row, "job_run_now", row.state, row.attempts, {"was_due": iso(row.available_at)})
     unit.made_ready()
     return [Acted(id=row.id, state=row.state) for row in rows]
 
@@ -245,6 +249,7 @@ def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
         data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}
         unit.emit("job_discarded", run=row.run_id, data={"by": wish.by, **wish.data, **data})
         unit.moved(row.queue, row.task, row.state, None)
+    forgotten(unit, [(row.run_id, row.id) for row in rows if row.run_id is not None])
     return [Acted(id=row.id) for row in rows]
 
 

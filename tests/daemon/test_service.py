@@ -1,0 +1,135 @@
+"""What everything that runs is made of: locks, logs, loops, the supervisor's notes to systemd."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrive.errors import AlreadyRunning, Exit
+from redrived import logs
+from redrived.instance_lock import InstanceLock
+from redrived.notify import Notifier
+from redrived.service import Loop, Signal
+
+
+def test_a_second_daemon_on_the_same_state_is_refused(tmp_path: Path) -> None:
+    first, second = InstanceLock(tmp_path), InstanceLock(tmp_path)
+    first.take()
+    with pytest.raises(AlreadyRunning) as refused:
+        second.take()
+    assert refused.value.exit_code == Exit.UNAVAILABLE
+    assert f"pid {os.getpid()}" in str(refused.value)
+
+    first.release()
+    second.take()
+    second.release()
+
+
+def test_a_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
+    script = (
+        "import sys, os\nfrom pathlib import Path\n"
+        "from redrived.instance_lock import InstanceLock\n"
+        "InstanceLock(Path(sys.argv[1])).take()\nos.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert (tmp_path / "redrived.lock").exists()
+
+    lock = InstanceLock(tmp_path)
+    lock.take()
+    lock.release()
+
+
+def test_the_lock_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    lock = InstanceLock(tmp_path / "deep" / "state")
+    lock.take()
+    assert stat.S_IMODE(lock.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(lock.path.parent.stat().st_mode) == 0o700
+    lock.release()
+
+
+async def test_a_signal_said_twice_is_heard_once() -> None:
+    signal = Signal()
+    signal.say()
+    signal.say()
+    await signal.hear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(signal.hear(), 0.01)
+
+
+class Counting(Loop):
+    """Fails at its first step, asks for another after its second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+        self.done = asyncio.Event()
+
+    async def run_once(self) -> bool:
+        self.steps += 1
+        if self.steps == 1:
+            raise RuntimeError("a bad round")
+        if self.steps == 3:
+            self.done.set()
+        return self.steps == 2
+
+
+async def test_one_bad_round_does_not_end_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda _: sleep(0))
+    loop = Counting()
+    await loop.start()
+    loop.wake()
+    async with asyncio.timeout(10):
+        await loop.done.wait()
+    await loop.stop()
+    assert loop.steps == 3
+
+
+def test_systemd_hears_every_word_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(path)
+        listener.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+        notifier = Notifier()
+        assert "NOTIFY_SOCKET" not in os.environ
+        assert "WATCHDOG_USEC" not in os.environ
+        assert notifier.watchdog_every == 10
+
+        notifier.ready()
+        notifier.status("up")
+        notifier.status("up")
+        notifier.stopping()
+        notifier.close()
+        heard = [listener.recv(200).decode() for _ in range(3)]
+        assert heard == ["READY=1", "STATUS=up", "STOPPING=1"]
+
+
+def test_without_a_socket_nobody_is_told_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notifier = Notifier()
+    notifier.ready()
+    assert notifier.watchdog_every == 0
+
+
+def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:
+    return logging.LogRecord("redrived", level, __file__, 1, message, None, None)
+
+
+def test_the_journal_gets_a_level_on_every_line() -> None:
+    assert logs.JournalFormatter("%(message)s").format(record("one\ntwo")) == "<4>one\n<4>two"
+
+
+def test_json_logs_are_one_object_a_line() -> None:
+    line = json.loads(logs.JsonFormatter().format(record("it broke", logging.ERROR)))
+    assert (line["level"], line["message"], line["logger"]) == ("error", "it broke", "redrived")
