@@ -50,6 +50,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started: list[Service] = []
+        self._reloads: set[asyncio.Task[None]] = set()
         self._problem: RedriveError | None = None
 
     async def run(self) -> None:
@@ -103,6 +104,8 @@ class Supervisor:
             runtime_dir=self.runtime_dir,
             drain=self.stop,
         )
+        engine.reloader.when_begun.append(self.notifier.reloading)
+        engine.reloader.when_over.append(self.notifier.reloaded)
         node = Node(engine, self.notifier)
         bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))
@@ -110,11 +113,13 @@ class Supervisor:
             for service in (*engine.services, node, bridge):
                 await service.start()
                 self._started.append(service)
+            self._reload_on_signal(engine)
             self.notifier.ready()
             log.info("redrive %s is up as %s (pid %d)", __version__, self.node_name, os.getpid())
             await self._stop.wait()
             self.notifier.stopping()
-            await self._drain(engine)
+            async with self.notifier.patience(_draining(engine)):
+                await self._drain(engine)
         finally:
             failed.cancel()
             for service in reversed(self._started):
@@ -134,9 +139,8 @@ class Supervisor:
     async def _drain(self, engine: Engine) -> None:
         """Start nothing more, let what runs finish for a while, interrupt the rest for free."""
         engine.drain(stop=False)
-        log.info("draining: %d attempts under way", len(engine.attempts))
-        self.notifier.status(f"draining: {len(engine.attempts)} attempts under way")
-        await self._until_idle(engine, self.config.daemon.shutdown_grace)
+        log.info(_draining(engine))
+        await self._until_idle(engine, engine.definitions.config.daemon.shutdown_grace)
         left = list(engine.attempts)
         for attempt in left:
             engine.ender.end(attempt, Ending.DRAIN, "the daemon was stopped")
@@ -164,3 +168,23 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        # Until there is something to reload: the config has only just been read.
+        loop.add_signal_handler(signal.SIGHUP, log.info, "not reloaded: the daemon is starting")
+
+    def _reload_on_signal(self, engine: Engine) -> None:
+        async def reload() -> None:
+            try:
+                await engine.reloader.reload(dry_run=False, by="SIGHUP")
+            except RedriveError:
+                pass  # the reloader has said so, in the log and in the events
+
+        def begin() -> None:
+            task = asyncio.ensure_future(reload())
+            self._reloads.add(task)
+            task.add_done_callback(self._reloads.discard)
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
+
+
+def _draining(engine: Engine) -> str:
+    return f"draining: {len(engine.attempts)} attempts under way"

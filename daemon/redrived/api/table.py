@@ -8,7 +8,18 @@ from typing import Any
 
 from redrive.protocol import commands, queries
 from redrive.protocol.queries import Request
-from redrived.api import acting, enqueue, events, jobs, pausing, redrives, rules, status, why
+from redrived.api import (
+    acting,
+    enqueue,
+    events,
+    jobs,
+    pausing,
+    redrives,
+    reload,
+    rules,
+    status,
+    why,
+)
 from redrived.api.server import Handler
 from redrived.engine.engine import Engine
 
@@ -37,6 +48,7 @@ COMMANDS: Mapping[type[Request], Any] = {
     commands.PauseIt: pausing.pause,
     commands.ResumeIt: pausing.resume,
     commands.Drain: pausing.drain,
+    commands.Reload: reload.reload,
 }
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from redrive.errors import RedriveError
 from redrived.engine.timers import Timers
+from redrived.store.say import Said, say
 from redrived.store.store import Store
-from redrived.store.unit import Unit
 
 EVERY = 10.0  # seconds
 LOW = 512 * 1024 * 1024  # bytes
@@ -54,15 +54,8 @@ class Disk:
             self.is_low = True
             log.warning("only %d MiB are free in %s", usage.free >> 20, self._folder)
             try:
-                await self._store.submit(say_low, self.room)
+                await self._store.submit(say, Said("disk_low", asdict(self.room)))
             except RedriveError as problem:
                 log.warning("the event could not be stored: %s", problem)
         elif usage.free > ENOUGH:
             self.is_low = False
-
-
-def say_low(unit: Unit, rooms: Sequence[Room]) -> list[None]:
-    for room in rooms:
-        data = {"node": unit.node, "path": room.path, "free": room.free, "total": room.total}
-        unit.emit("disk_low", data=data)
-    return [None] * len(rooms)

@@ -24,6 +24,7 @@ from redrived.engine.promoter import Promoter
 from redrived.engine.pruner import Pruner
 from redrived.engine.python_runner import PythonRunner
 from redrived.engine.redrives import Redrives
+from redrived.engine.reload import Reloader
 from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
@@ -102,6 +103,7 @@ class Engine:
             is_leader=lambda: self.leadership.is_held,
         )
         self.redrives = Redrives(store, self.definitions, timers, clock)
+        self.reloader = Reloader(self)
         self.services: list[Service] = [
             self.leadership,
             self.rescuer,
@@ -159,6 +161,8 @@ class Engine:
         self.dispatcher.definitions = definitions
         self.redrives.definitions = definitions
         known = set(self.python.pools)
+        for name in known & config.pools.keys():
+            self.python.pools[name].use(config.pools[name])
         self.make_pools()
         self.python.define(definitions)
         for name in self.python.pools.keys() - known:

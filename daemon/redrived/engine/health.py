@@ -19,7 +19,6 @@ from redrived.store.unit import Landed
 
 TICK = 1.0  # seconds
 STATUS_EVERY = 5  # ticks
-DRAIN_EXTENSION = 15.0  # seconds asked for, each time, while attempts end
 LONGEST_SILENCE = 20.0  # seconds in which the store must have taken something: beats come every 2
 LONGEST_DISPATCH = 30.0  # seconds
 
@@ -111,8 +110,6 @@ class Health:
     async def _tell_status(self) -> None:
         engine = self._engine
         if engine.state == "draining":
-            if self._notifier.is_stopping:
-                self._notifier.extend(DRAIN_EXTENSION)
             self._notifier.status(f"draining: {len(engine.attempts)} attempts under way")
         elif (trouble := engine.store.writer.trouble) is not None:
             self._notifier.status(f"waiting for the store: {trouble}")

@@ -44,18 +44,12 @@ class Pool:
         self.name = name
         self.trouble = ""  # why no worker can be started; "" when all is well
         self.workers: list[Worker] = []
-        self._settings = settings
+        self._folder = folder
+        self._outputs = outputs
         self._trees = trees
         self._listener = listener
-        self._launch = Launch(
-            pool=name,
-            python=settings.python or sys.executable,
-            folder=folder,
-            path=settings.path,
-            preload=settings.preload,
-            outputs=outputs,
-            sdk=os.path.dirname(redrive.__file__),
-        )
+        self._settings = settings
+        self._launch = self._launch_with(settings)
         self._tasks: Mapping[str, wire.TaskFacts] = {}
         self._started = 0
         self._failures = 0  # in a row, of workers that did nothing
@@ -71,6 +65,16 @@ class Pool:
         self._tasks = tasks
         for worker in self.workers:
             worker.announce(tasks)
+
+    def use(self, settings: PoolSettings) -> None:
+        """Go on with other settings; the workers of the old ones finish what they hold."""
+        if settings == self._settings:
+            return
+        self._settings = settings
+        self._launch = self._launch_with(settings)
+        for worker in self.workers:
+            worker.retire()
+        self._grow()
 
     def start(self) -> None:
         """Start the first worker; that it works is told by `Listener.ready`, else `trouble`."""
@@ -119,6 +123,17 @@ class Pool:
                 f"{_how_it_ended(code)}; {worker.process.last_lines() or 'it said nothing'}"
             )
         self._grow()
+
+    def _launch_with(self, settings: PoolSettings) -> Launch:
+        return Launch(
+            pool=self.name,
+            python=settings.python or sys.executable,
+            folder=self._folder,
+            path=settings.path,
+            preload=settings.preload,
+            outputs=self._outputs,
+            sdk=os.path.dirname(redrive.__file__),
+        )
 
     def _grow(self) -> None:
         """See to it that one worker is idle, or about to be."""

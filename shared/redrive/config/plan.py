@@ -13,7 +13,15 @@ from redrive.config.sections import Config
 from redrive.config.written import members, tables
 
 # Held open or bound once, at the start: sockets, the store, the folders, the node's own name.
-FIXED = ("daemon.name", "daemon.state_dir", "daemon.runtime_dir", "store.url", "bus", "http.listen")
+FIXED = (
+    "daemon.name",
+    "daemon.state_dir",
+    "daemon.runtime_dir",
+    "store.url",
+    "store.durability",
+    "bus",
+    "http.listen",
+)
 
 Change = tuple[Literal["added", "changed", "removed"], Key]
 

@@ -59,6 +59,7 @@ def test_what_a_reload_cannot_change_is_named() -> None:
         "daemon.state_dir",
         "daemon.runtime_dir",
         "store.url",
+        "store.durability",
         "bus.viewers",
         "http",
     }

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from redrive.errors import ConfigProblem
+from redrived.engine.engine import Engine
+from redrived.engine.reload import CHUNK
+from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.leases import lease
+from redrived.store.picking import Room, TaskRules
+from support.engines import an_engine, told
+
+CONFIG = """
+[queues.bulk]
+operations = ["request", "download"]
+[tasks.work]
+command = ["true"]
+queue = "bulk"
+[tasks.old]
+command = ["true"]
+"""
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with an_engine(tmp_path, CONFIG) as made:
+        yield made
+
+
+def rewrite(engine: Engine, text: str) -> None:
+    assert engine.definitions.config.path is not None
+    Path(engine.definitions.config.path).write_text(text)
+
+
+async def test_a_reload_tells_what_it_changed(engine: Engine) -> None:
+    rewrite(engine, CONFIG.replace("[tasks.old]", "[tasks.new]") + "timeout = 5")
+    reply = await engine.reloader.reload(dry_run=False, by="me")
+    assert (reply.changed, reply.added, reply.removed) == (True, ["tasks.new"], ["tasks.old"])
+    assert set(engine.definitions.tasks) == {"work", "new"}
+    (event,) = await told(engine, "config_reloaded")
+    assert event.data["by"] == "me"
+    assert event.data["added"] == ["tasks.new"]
+
+
+async def test_a_rehearsal_changes_nothing(engine: Engine) -> None:
+    rewrite(engine, CONFIG.replace("[tasks.old]", "[tasks.new]"))
+    reply = await engine.reloader.reload(dry_run=True, by="me")
+    assert reply.added == ["tasks.new"]
+    assert "old" in engine.definitions.tasks
+    assert await told(engine) == []
+
+
+async def test_a_bad_config_changes_nothing_and_is_told(engine: Engine) -> None:
+    rewrite(engine, CONFIG + "retry = 'nobody'")
+    with pytest.raises(ConfigProblem, match=r"\.toml:9: tasks\.old\.retry"):
+        await engine.reloader.reload(dry_run=False, by="me")
+    assert "old" in engine.definitions.tasks
+    (event,) = await told(engine, "config_rejected")
+    assert "tasks.old.retry" in event.data["problems"][0]
+
+
+async def test_a_config_that_is_gone_changes_nothing(engine: Engine, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.rename(tmp_path / "elsewhere.toml")
+    with pytest.raises(ConfigProblem):
+        await engine.reloader.reload(dry_run=False, by="me")
+    assert "old" in engine.definitions.tasks
+
+
+async def test_what_only_a_restart_changes_refuses_the_whole_reload(engine: Engine) -> None:
+    rewrite(engine, CONFIG + "[store]\nurl = 'sqlite:///other.db'\n[tasks.new]\ncommand = 'x'")
+    with pytest.raises(ConfigProblem, match=r"store\.url cannot change while the daemon runs"):
+        await engine.reloader.reload(dry_run=False, by="me")
+    assert "new" not in engine.definitions.tasks
+    reply = await engine.reloader.reload(dry_run=True, by="me")
+    assert reply.needs_restart == ["store.url"]
+    assert "only a restart" in reply.notes[0]
+
+
+async def test_the_same_config_again_is_no_news(engine: Engine) -> None:
+    reply = await engine.reloader.reload(dry_run=False, by="me")
+    assert not reply.changed
+    assert await told(engine) == []
+
+
+async def test_jobs_of_a_task_that_is_gone_wait_and_the_plan_says_so(engine: Engine) -> None:
+    jobs = [NewJob(task="old", queue="default")] * 3
+    await engine.store.submit(enqueue, Order(jobs=jobs))
+    rewrite(engine, CONFIG.replace("[tasks.old]", "[tasks.new]"))
+    reply = await engine.reloader.reload(dry_run=False, by="me")
+    assert reply.notes == ["task old is gone: 3 jobs of it go on waiting until it is back"]
+
+
+async def test_what_waits_is_put_into_the_new_order(engine: Engine) -> None:
+    names = ["request", "download", None, "upload"]
+    jobs = [
+        NewJob(task="work", queue="bulk", operation=name, rank=rank)
+        for name, rank in zip(names, (0, 1, 2, 2), strict=True)
+    ]
+    await engine.store.submit(enqueue, Order(jobs=jobs))
+    rewrite(engine, CONFIG.replace('"request", "download"', '"upload", "download"'))
+    await engine.reloader.reload(dry_run=False, by="me")
+    room = Room(slots=4, tasks={"work": TaskRules()})
+    leased = await engine.store.submit(lease, room)
+    assert [job.id for job in leased.picked.jobs()] == [4, 2, 1, 3]
+
+
+async def test_a_long_queue_is_put_in_order_bit_by_bit(engine: Engine) -> None:
+    jobs = [NewJob(task="work", queue="bulk", operation="download", rank=1)] * (CHUNK + 1)
+    await engine.store.submit(enqueue, Order(jobs=jobs))
+    groups = engine.store.writer.groups
+    rewrite(engine, CONFIG.replace('"request", "download"', '"download"'))
+    await engine.reloader.reload(dry_run=False, by="me")
+    assert engine.store.writer.groups - groups == 3  # the event, and two chunks
+
+
+async def test_reloads_wait_for_each_other(engine: Engine) -> None:
+    rewrite(engine, CONFIG.replace("[tasks.old]", "[tasks.new]"))
+    both = [engine.reloader.reload(dry_run=False, by=name) for name in ("one", "two")]
+    first, second = await asyncio.gather(*both)
+    assert (first.changed, second.changed) == (True, False)
+    assert len(await told(engine, "config_reloaded")) == 1
+
+
+async def test_systemd_hears_the_begin_and_the_end_of_every_reload(engine: Engine) -> None:
+    heard: list[str] = []
+    engine.reloader.when_begun.append(lambda: heard.append("begun"))
+    engine.reloader.when_over.append(heard.append)
+    await engine.reloader.reload(dry_run=False, by="me")
+    rewrite(engine, "nonsense")
+    with pytest.raises(ConfigProblem):
+        await engine.reloader.reload(dry_run=False, by="me")
+    assert heard[:3] == ["begun", "the config has not changed", "begun"]
+    assert heard[3].startswith("config rejected: ")
+    assert "config.toml:1: " in heard[3]

@@ -1,0 +1,111 @@
+"""The whole conversation with systemd, against a stand-in for its socket."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.daemon import Daemon
+from support.systemd import NotifySocket
+
+SLEEPER = """
+[tasks.sleep]
+command = ["sleep", "60"]
+
+[tasks.env]
+command = ["env"]
+"""
+
+
+@pytest.fixture
+def notify(tmp_path: Path) -> Iterator[NotifySocket]:
+    made = NotifySocket(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(tmp_path, SLEEPER)
+    yield made
+    if made.process is not None:
+        made.process.kill()
+        made.process.wait()
+
+
+def test_a_start_says_what_takes_long_then_that_it_is_ready(
+    daemon: Daemon, notify: NotifySocket
+) -> None:
+    daemon.start(env=notify.env())
+    notify.wait_for("READY", "1")
+    assert notify.heard[0] == {"STATUS": "opening the store"}
+    assert "EXTEND_TIMEOUT_USEC" in notify.heard[1]
+    notify.wait_for("STATUS", "running: 0 leased, 0 queued")
+
+
+def test_the_watchdog_is_fed_while_all_is_well(daemon: Daemon, notify: NotifySocket) -> None:
+    daemon.start(env=notify.env(watchdog=3))
+    notify.wait_for("READY")
+    notify.wait_for("WATCHDOG", "1")
+    notify.wait_for("WATCHDOG", "1")
+
+
+def test_a_stopped_daemon_feeds_no_watchdog_and_goes_on_after(
+    daemon: Daemon, notify: NotifySocket
+) -> None:
+    daemon.start(env=notify.env(watchdog=3))
+    notify.wait_for("WATCHDOG", "1")
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGSTOP)
+    daemon.process.send_signal(signal.SIGCONT)
+    notify.wait_for("WATCHDOG", "1")
+
+
+def test_a_stop_is_told_before_its_drain(daemon: Daemon, notify: NotifySocket) -> None:
+    daemon.start(env=notify.env())
+    with daemon.client() as client:
+        client.enqueue("sleep")
+        notify.wait_for("STATUS", "running: 1 leased")
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGTERM)
+        notify.wait_for("STOPPING", "1")
+        notify.wait_for("STATUS", "draining: 1 attempts")
+        notify.wait_for("EXTEND_TIMEOUT_USEC")
+    assert daemon.stop() == 0
+
+
+def test_a_reload_is_told_from_begin_to_end(daemon: Daemon, notify: NotifySocket) -> None:
+    daemon.start(env=notify.env())
+    notify.wait_for("READY")
+    assert daemon.process is not None
+    good = daemon.config.read_text()
+    daemon.config.write_text(f'{good}[tasks.new]\ncommand = ["true"]\n')
+    daemon.process.send_signal(signal.SIGHUP)
+    assert int(notify.wait_for("RELOADING", "1")["MONOTONIC_USEC"]) > 0
+    assert notify.wait_for("READY", "1")["STATUS"] == "config reloaded"
+    daemon.config.write_text(f"{good}[tasks.new]\ncommand = 5\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    notify.wait_for("RELOADING", "1")
+    assert "tasks.new.command" in notify.wait_for("READY", "1")["STATUS"]
+    with daemon.client() as client:
+        client.enqueue("new")  # still there
+
+
+def test_no_job_inherits_what_systemd_gave_the_daemon(daemon: Daemon, notify: NotifySocket) -> None:
+    secrets = {
+        "LISTEN_FDS": "1",
+        "CREDENTIALS_DIRECTORY": "/nowhere",
+        "INVOCATION_ID": "x",
+        "PGPASSWORD": "hush",
+    }
+    daemon.start(env={**notify.env(watchdog=30), **secrets})
+    with daemon.client() as client:
+        job = client.enqueue("env")
+        client.wait(str(job.id))
+        seen = client.log(job.id).data.decode()
+    names = {line.partition("=")[0] for line in seen.splitlines()}
+    assert names >= {"PATH", "HOME"}
+    assert not names & {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", *secrets}
