@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from redrive_tui.frame import TABS
 from redrive_tui.liveness import LATE_AFTER
 from support import incident

@@ -87,6 +87,11 @@ class Console(App[None]):
         )
         self._been: list[Visit] = []
         self._here = Visit("overview")
+        self._visited: dict[str, Pane] = {}  # mounted when first looked at
+        self.header = Panel([[]], id="header")
+        self.tabs = Panel([[]], id="tabs")
+        self.panes = ContentSwitcher(id="panes")
+        self.hints = Panel([[]], id="hints")
         for name in PALETTES:
             self.register_theme(textual_theme(name))
         self.theme = MONO if self.no_color else settings.theme
@@ -97,10 +102,10 @@ class Console(App[None]):
         return [NoColor()] if self.theme == MONO else list(super().get_line_filters())
 
     def compose(self) -> ComposeResult:
-        yield Panel([[]], id="header")
-        yield Panel([[]], id="tabs")
-        yield ContentSwitcher(id="panes")
-        yield Panel([[]], id="hints")
+        yield self.header
+        yield self.tabs
+        yield self.panes
+        yield self.hints
 
     async def on_mount(self) -> None:
         self.set_keymap(dict(self.settings.keymap))
@@ -117,15 +122,14 @@ class Console(App[None]):
     @property
     def pane(self) -> Pane:
         """The screen that is seen."""
-        return self.query_one(f"#{self._here.screen}", Pane)
+        return self._visited[self._here.screen]
 
     # Time passes.
 
     def tick(self) -> None:
         """Paint what has changed; nothing else happens by itself."""
-        panes = self.query_one("#panes", ContentSwitcher)
         live = self.mirror.link.word == "live"
-        panes.set_class(not live and self.mirror.status is not None, "-stale")
+        self.panes.set_class(not live and self.mirror.status is not None, "-stale")
         self.pane.tick()
         self.show_frame()
         if live and self.commands_log.unknown:
@@ -140,10 +144,10 @@ class Console(App[None]):
             width,
             read_only=self.settings.read_only,
         )
-        self.query_one("#header", Panel).lines = [line]
+        self.header.lines = [line]
         tab = "jobs" if self._here.screen == "job" else self._here.screen
-        self.query_one("#tabs", Panel).lines = [frame.tabs(self.mirror, tab, width)]
-        self.query_one("#hints", Panel).lines = [
+        self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
+        self.hints.lines = [
             hints(
                 self.pane.context,
                 self.settings.keymap,
@@ -160,11 +164,11 @@ class Console(App[None]):
     # Going places.
 
     async def _arrive(self, visit: Visit, filter: str = "") -> None:
-        panes = self.query_one("#panes", ContentSwitcher)
-        if not panes.query(f"#{visit.screen}"):
-            await panes.mount(PANES[visit.screen](self.desk))
+        if visit.screen not in self._visited:
+            pane = self._visited[visit.screen] = PANES[visit.screen](self.desk)
+            await self.panes.mount(pane)
         self._here = visit
-        panes.current = visit.screen
+        self.panes.current = visit.screen
         pane = self.pane
         if isinstance(pane, JobPane) and visit.job is not None:
             pane.look_at(visit.job, visit.tab)

@@ -69,11 +69,12 @@ def _steps(
 
 def _waits(reply: JobReply) -> list[float | None]:
     """After each attempt, had or planned: how long until the next begins."""
-    ends = [attempt.ended_at for attempt in reply.history] + [plan.at for plan in reply.plan]
-    starts = [attempt.started_at for attempt in reply.history] + [plan.at for plan in reply.plan]
+    spans = [(attempt.started_at, attempt.ended_at) for attempt in reply.history]
+    spans += [(plan.at, plan.at) for plan in reply.plan]
+    following = [start for start, _ in spans[1:]] + [None] * bool(spans)
     return [
         max(0.0, seconds_between(end, start)) if end is not None and start is not None else None
-        for end, start in zip(ends, [*starts[1:], None], strict=True)
+        for (_, end), start in zip(spans, following, strict=True)
     ]
 
 

@@ -40,7 +40,7 @@ BATCH_COLUMNS = [
     Column("DONE", 8, right=True),
     Column("FAILED", 8, right=True),
     Column("PHASE", 0),
-    Column("GATE", 14, from_width=60),
+    Column("GATE", 16, from_width=60),
 ]
 WAITING = ("·", "dim")
 RUNS_SHOWN = 200

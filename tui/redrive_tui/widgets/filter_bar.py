@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -22,6 +21,14 @@ REST = 0.2  # seconds without a key before a filter is tried
 SHOWN = 12  # candidates
 
 
+class FilterInput(Input):
+    """Leaves `?` to whoever explains filters; within quotes it is a letter like any other."""
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        asks = character == "?" and self.value.count('"') % 2 == 0
+        return not asks and super().check_consume_key(key, character)
+
+
 class FilterBar(Vertical):
     """An input, what it could go on with, and what was wrong with it."""
 
@@ -35,6 +42,7 @@ class FilterBar(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "apply", show=False, priority=True),
         Binding("tab", "complete", show=False, priority=True),
+        Binding("question_mark", "help", show=False, priority=True),
         Binding("up", "recall(-1)", show=False, priority=True),
         Binding("down", "recall(1)", show=False, priority=True),
     ]
@@ -61,7 +69,7 @@ class FilterBar(Vertical):
         self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        yield Input(select_on_focus=False)
+        yield FilterInput(select_on_focus=False)
         yield Panel([[]])
 
     def open(self) -> None:
@@ -115,12 +123,8 @@ class FilterBar(Vertical):
         if self.is_open and text != self.text and _understood(text):
             self.apply(text)
 
-    def on_key(self, event: events.Key) -> None:
-        quoting = self.query_one(Input).value.count('"') % 2
-        if event.character == "?" and not quoting:
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.HelpWanted())
+    def action_help(self) -> None:
+        self.post_message(self.HelpWanted())
 
     def action_apply(self) -> None:
         text = self.query_one(Input).value.strip()

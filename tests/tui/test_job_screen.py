@@ -1,0 +1,119 @@
+"""One job: timeline, output, arguments, error, events."""
+
+from __future__ import annotations
+
+from redrive_tui.screens.job import JobPane
+from support import incident
+from support.stage import Stage, on_stage
+
+
+async def open_job(stage: Stage, *tabs: str) -> JobPane:
+    await stage.press("2", "enter", *tabs)
+    pane = stage.console.pane
+    assert isinstance(pane, JobPane)
+    return pane
+
+
+async def test_it_opens_on_the_timeline_with_what_is_to_come() -> None:
+    async with on_stage() as stage:
+        await open_job(stage)
+        assert "240  send_invoice  ↻ retrying  in 41s" in stage.text
+        assert "then dead" in stage.text
+        assert "backoff: first 15s" in stage.text
+
+
+async def test_the_tabs_go_round() -> None:
+    async with on_stage() as stage:
+        pane = await open_job(stage)
+        seen = [pane.tab]
+        for _ in range(5):
+            await stage.press("]")
+            seen.append(pane.tab)
+        assert seen == ["timeline", "output", "args", "error", "events", "timeline"]
+
+
+async def test_arguments_are_json_one_can_read() -> None:
+    async with on_stage() as stage:
+        await open_job(stage, "]", "]")
+        assert '"invoice": 20240' in stage.text
+
+
+async def test_an_error_comes_with_guidance_rule_and_traceback() -> None:
+    async with on_stage() as stage:
+        await open_job(stage, "]", "]", "]")
+        assert "what to do  Will retry automatically." in stage.text
+        assert "decided by  builtin: connection" in stage.text
+        assert "sock.send(data)" in stage.text
+
+
+async def test_its_events_are_those_of_the_job_alone() -> None:
+    async with on_stage() as stage:
+        await open_job(stage, "[")
+        assert "step_retry" in stage.text
+        assert "node_late" not in stage.text
+
+
+async def test_l_shows_the_end_of_the_output_and_follows_it() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l")
+        assert "follow on" in stage.text
+        assert "ERROR smtp 451 try later" in stage.grid[-2]
+
+
+async def test_scrolling_up_ends_following_and_f_takes_it_up_again() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l", "k")
+        assert "follow off" in stage.text
+        await stage.press("f")
+        assert "follow on" in stage.text
+
+
+async def test_output_is_searched_with_n_and_back() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l", "slash")
+        await stage.type("welcome_v3")
+        await stage.press("enter")
+        pane = stage.console.pane
+        assert isinstance(pane, JobPane)
+        first = pane.output.hit
+        await stage.press("n")
+        assert pane.output.hit != first
+        await stage.press("N")
+        assert pane.output.hit == first
+        assert "searched welcome_v3" in stage.text
+        await stage.press("escape")
+        assert pane.output.sought == ""
+
+
+async def test_e_goes_to_the_next_line_that_speaks_of_an_error() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l", "g", "e")
+        pane = stage.console.pane
+        assert isinstance(pane, JobPane)
+        assert pane.output.hit == 40
+
+
+async def test_long_lines_are_wrapped_when_asked() -> None:
+    source = incident.source()
+    source.log = b"x" * 250 + b"\nend\n"
+    async with on_stage(source, size=(100, 24)) as stage:
+        await stage.press("2", "l", "w")
+        rows = [line for line in stage.grid if set(line.strip()) == {"x"}]
+        assert len(rows) == 3
+
+
+async def test_a_running_job_goes_on_printing() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "down", "down", "l")
+        stage.source.log += b"one line more\n"
+        await stage.pass_time(2)
+        await stage.settle()
+        assert "one line more" in stage.text
+
+
+async def test_a_job_that_does_not_exist_is_said_to() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        stage.source.jobs, stage.source.details = [], {}
+        await stage.press("enter")
+        assert "there is no job 240" in stage.text

@@ -1,0 +1,277 @@
+"""The list of jobs: filter, sort, mark, act; nothing moves under a hand that chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from redrive.lifecycle import DEAD, DONE, JobState
+from redrive.models import Event, Job
+from redrive.protocol.commands import Act
+from redrive_tui.screens.jobs import JobsPane
+from support import incident
+from support.stage import Stage, on_stage
+
+
+def jobs(stage: Stage) -> JobsPane:
+    pane = stage.console.pane
+    assert isinstance(pane, JobsPane)
+    return pane
+
+
+def cursor_on(stage: Stage) -> int | None:
+    job = jobs(stage).table.current
+    return job.id if job else None
+
+
+async def news(stage: Stage, *new: Job) -> None:
+    """Something happens in the daemon, and the console hears of it."""
+    stage.source.jobs += new
+    mirror = stage.console.mirror
+    stage.clock.move(2)
+    mirror.apply([Event(seq=mirror.seq + 1, at=incident.NOW, type="step_started", job=1)])
+    await stage.settle()
+
+
+async def test_it_opens_unfiltered_newest_first_with_the_cursor_on_the_first_row() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        assert "all jobs" in stage.text
+        assert "240 jobs" in stage.text
+        assert stage.line_with(">").startswith(" > 240")
+
+
+async def test_the_cursor_stays_on_its_job_when_newer_ones_arrive() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "down", "down")
+        place = stage.grid.index(stage.line_with("> 238"))
+
+        await news(stage, *(Job(id=id, task="new", queue="mail") for id in range(241, 260)))
+
+        assert cursor_on(stage) == 238
+        assert stage.grid.index(stage.line_with("> 238")) == place
+
+
+async def test_a_key_is_refused_once_when_the_job_under_the_cursor_has_left_the_list() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        assert cursor_on(stage) == 235
+        stage.source.jobs = [
+            replace(job, state=DONE) if job.id == 235 else job for job in stage.source.jobs
+        ]
+        await news(stage)
+
+        await stage.press("r")
+        assert stage.source.commanded == []
+        assert "235 is no longer in this list" in stage.toasts[-1]
+
+        await stage.press("r")
+        assert stage.source.commanded == [Act(verb="requeue", ids=["227"], expected="dead")]
+
+
+async def test_a_filter_is_typed_completed_and_applied() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("state:dea")
+        assert "dead" in stage.text
+        await stage.press("tab", "enter")
+
+        assert "/ state:dead" in stage.text
+        assert "30 jobs" in stage.text
+        assert {job.state for job in jobs(stage).table.pages.known(range(30))} == {DEAD}
+
+
+async def test_a_filter_that_makes_no_sense_is_pointed_at() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("statte:dead")
+        await stage.press("enter")
+
+        assert "^" in stage.text
+        assert "statte" in stage.text
+        assert "240 jobs" in stage.text
+
+
+async def test_earlier_filters_come_back_with_the_arrow() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("queue:mail")
+        await stage.press("enter", "escape", "slash", "up", "enter")
+        assert "/ queue:mail" in stage.text
+
+
+async def test_a_question_mark_in_the_filter_asks_for_its_grammar() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash", "question_mark")
+        assert "HOW TO WRITE A FILTER" in stage.text
+
+
+async def test_escape_takes_one_step_back_at_a_time() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        await stage.press("space", "slash")
+
+        await stage.press("escape")  # the input
+        assert not jobs(stage).bar.is_open
+        await stage.press("escape")  # the marks
+        assert not jobs(stage).table.has_marks
+        await stage.press("escape")  # the filter
+        assert "all jobs" in stage.text
+        await stage.press("escape")  # the screen
+        assert stage.console.pane.context == "overview"
+
+
+async def test_marking_freezes_the_list_and_counts_what_waits() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "space")
+        assert "1 marked" in stage.text
+
+        await news(stage, Job(id=241, task="new", queue="mail"))
+
+        assert "240 jobs" in stage.text
+        assert "1 change waiting (u shows)" in stage.text
+        await stage.press("u")
+        assert "241 jobs" in stage.text
+        assert "1 marked" in stage.text
+
+
+async def test_a_range_is_marked_by_moving() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "v", "down", "down", "v")
+        assert "3 marked" in stage.text
+        assert sorted(jobs(stage).table.marks) == [238, 239, 240]
+
+
+async def test_marks_that_the_filter_hides_are_counted() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "space", "space", "space")
+        jobs(stage).visit("state:retry")
+        await stage.settle()
+        assert "3 marked · 2 hidden by the filter" in stage.text
+
+
+async def test_a_verb_on_marks_asks_with_their_states_and_says_what_is_hidden() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "space", "space", "space")
+        jobs(stage).visit("state:retry")
+        await stage.settle()
+        await stage.press("c")
+
+        assert "cancel 3 jobs" in stage.text
+        assert "1  ↻ retrying" in stage.text
+        assert "hidden by the filter" in stage.text
+        assert "redrive cancel 240 239 238" in stage.text
+
+
+async def test_what_was_done_loses_its_mark() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "space", "space", "c")
+        stage.clock.move(1)
+        await stage.press("y")
+        await stage.settle()
+
+        assert stage.source.commanded == [Act(verb="cancel", ids=["240", "239"])]
+        assert not jobs(stage).table.has_marks
+        assert stage.toasts[-1] == "2 jobs: cancelled"
+
+
+async def test_all_that_match_is_a_query_and_not_a_page() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        await stage.press("A")
+        assert "all 30 that match are marked" in stage.text
+
+        await stage.press("r")
+        stage.clock.move(1)
+        await stage.press("y")
+        await stage.settle()
+
+        assert stage.source.commanded == [Act(verb="requeue", where="state:dead", newest=235)]
+
+
+async def test_run_again_is_requeue_for_what_ended_and_run_now_for_what_waits() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "r")
+        assert stage.source.commanded == [Act(verb="run-now", ids=["240"], expected="retry")]
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        await stage.press("r")
+        assert stage.source.commanded[1] == Act(verb="requeue", ids=["235"], expected="dead")
+
+
+async def test_far_rows_are_read_when_they_come_into_view() -> None:
+    source = incident.source()
+    source.jobs = [Job(id=id, task="t", queue="mail") for id in range(1, 5001)]
+    async with on_stage(source) as stage:
+        await stage.press("2", "G")
+        assert stage.line_with("> 1 ")
+        assert "5,000 of 5,000" in stage.text
+        await stage.press("g")
+        assert stage.line_with("> 5000")
+
+
+async def test_the_order_can_be_chosen_and_turned_round() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "S")
+        assert cursor_on(stage) == 1
+        await stage.press("s", "down", "down", "enter")
+        assert jobs(stage).list.sort == "next"
+
+
+async def test_the_order_can_be_part_of_the_filter() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("state:dead sort:id")
+        await stage.press("enter")
+        assert cursor_on(stage) == 3
+
+
+async def test_why_answers_in_words_with_what_was_seen() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "x")
+        assert "Why is job 240 where it is?" in stage.text
+        assert "waits for its next attempt" in stage.text
+        assert "attempt  3" in stage.text
+
+
+async def test_the_id_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_TTY", "/dev/pts/1")
+    async with on_stage() as stage:
+        await stage.press("2", "y")
+        assert stage.console.clipboard == "240"
+
+
+async def test_what_is_listed_can_be_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with on_stage() as stage:
+        await stage.press("2", "ctrl+s", "enter")
+        await stage.settle()
+        assert any("240 jobs written to" in text for text in stage.toasts)
+
+
+async def test_keys_that_would_be_refused_are_dim() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        assert "job.kill" in jobs(stage).impossible()
+        await stage.press("down", "down")
+        assert jobs(stage).table.current is not None
+        assert jobs(stage).table.current.state is JobState.LEASED
+        assert "job.kill" not in jobs(stage).impossible()
+
+
+async def test_single_letters_do_not_act_while_one_types() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("q8crK")
+        assert stage.console.pane.context == "jobs"
+        assert stage.source.commanded == []

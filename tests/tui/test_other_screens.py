@@ -1,0 +1,129 @@
+"""Dead, runs, queues, schedules, nodes, events: what each shows and where Enter leads."""
+
+from __future__ import annotations
+
+from redrive.models import Event
+from redrive_tui.screens.events import EventsPane
+from support import incident
+from support.stage import on_stage
+
+
+async def test_dead_jobs_are_causes_first_with_guidance_for_the_one_under_the_cursor() -> None:
+    async with on_stage(size=(130, 34)) as stage:
+        await stage.press("3")
+        assert "412 dead  3 causes" in stage.text
+        assert "what to do  Wait until db2 answers" in stage.text
+        assert "4 more jobs with this error still retrying" in stage.text
+        await stage.press("down")
+        assert "The data does not fit" in stage.text
+
+
+async def test_the_same_dead_jobs_by_task_and_by_queue() -> None:
+    async with on_stage() as stage:
+        await stage.press("3", "]")
+        assert "412 dead  4 tasks" in stage.text
+        assert stage.line_with("380")
+        await stage.press("]")
+        assert "3 queues" in stage.text
+
+
+async def test_enter_lists_the_jobs_of_a_cause() -> None:
+    async with on_stage() as stage:
+        await stage.press("3", "enter")
+        assert "/ state:dead group:77be10d4" in stage.text
+        assert "30 jobs" in stage.text
+
+
+async def test_a_run_shows_its_steps_and_a_step_its_error() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "down")
+        assert "✗ failed" in stage.line_with("r8")
+        assert "OperationalError: could not connect to db2" in stage.line_with("203")
+        assert "parse failed" in stage.text
+
+
+async def test_enter_on_a_step_opens_its_job_and_escape_returns() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "enter", "enter")
+        assert stage.console.pane.context == "job"
+        assert "201  send_welcome" in stage.text
+        await stage.press("escape")
+        assert stage.console.pane.context == "runs"
+
+
+async def test_a_batch_shows_its_phases_and_its_gate_and_enter_its_runs() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "]")
+        assert "request ✓39 ✗1" in stage.text
+        assert "opens in 11m00s" in stage.text
+        await stage.press("enter")
+        assert "Runs 2" in stage.text
+        await stage.press("escape")
+        assert "Runs 3" in stage.text
+
+
+async def test_a_paused_queue_says_by_whom_and_why() -> None:
+    async with on_stage() as stage:
+        await stage.press("5", "down", "down")
+        assert 'PAUSED since 13:10:20 by anna: "vendor outage"' in stage.text
+
+
+async def test_a_schedule_shows_its_last_and_its_next_fires() -> None:
+    async with on_stage() as stage:
+        await stage.press("6")
+        assert "✓✓✓✓✗✓✓✓" in stage.line_with("nightly-rollup")
+        assert "2026-09-22 14:15:20 UTC  in 1d00h" in stage.text
+        assert "PAUSED" in stage.line_with("close-books")
+
+
+async def test_a_node_shows_what_it_runs_and_another_version_is_marked() -> None:
+    async with on_stage() as stage:
+        await stage.press("7")
+        assert "RUNNING ON w1" in stage.text
+        assert stage.line_with("233").split()[2] == "send_welcome"
+        assert stage.line_with("w3").rstrip().endswith("0.9.1 !")
+        await stage.press("down", "down")
+        assert "RUNNING ON w3" in stage.text
+
+
+async def test_events_come_as_they_happen_and_what_is_missing_is_drawn() -> None:
+    async with on_stage() as stage:
+        await stage.press("8")
+        assert "action_error" in stage.text
+        mirror = stage.console.mirror
+        mirror.apply([Event(seq=mirror.seq + 1205, at=incident.NOW, type="job_killed", job=7)])
+        await stage.settle()
+
+        assert "-- 1,204 events not received (this console was too slow) --" in stage.text
+        assert "job_killed" in stage.grid[-2] + stage.text
+        assert "1,204 not received" in stage.text
+
+
+async def test_a_new_daemon_begins_a_new_log() -> None:
+    async with on_stage() as stage:
+        await stage.press("8")
+        stage.console.mirror.meet(incident.welcome(epoch="e2"))
+        stage.console.mirror.load(incident.status(seq=5))
+        await stage.settle()
+        pane = stage.console.pane
+        assert isinstance(pane, EventsPane)
+        assert pane.stream.items == []
+
+
+async def test_freezing_holds_what_is_shown_until_it_is_thawed() -> None:
+    async with on_stage() as stage:
+        await stage.press("8", "u")
+        mirror = stage.console.mirror
+        mirror.apply([Event(seq=mirror.seq + 1, at=incident.NOW, type="job_killed", job=7)])
+        await stage.settle()
+        assert "job_killed" not in stage.text
+        await stage.press("u")
+        assert "job_killed" in stage.text
+
+
+async def test_a_pane_can_be_zoomed_and_given_back() -> None:
+    async with on_stage() as stage:
+        await stage.press("plus")
+        assert stage.console.screen.maximized is not None
+        await stage.press("underscore")
+        assert stage.console.screen.maximized is None

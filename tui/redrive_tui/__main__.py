@@ -1,0 +1,80 @@
+"""`redrive` in a terminal: the console, on the real link."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from redrive.config import Config, find_config, load_client
+from redrive.errors import Exit, RedriveError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="redrive", description="The redrive console; `redrive --help` shows the commands."
+    )
+    parser.add_argument("--config", metavar="FILE", help="default: as for `redrive`")
+    parser.add_argument("--read-only", action="store_true", help="look, change nothing")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add_argument("--ascii", action="store_true", help="plain characters instead of glyphs")
+    options = parser.parse_args()
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        # Without a terminal Textual would write escape codes and wait for ever.
+        sys.exit("redrive: the console needs a terminal\n  `redrive status` prints the same")
+    try:
+        config = load_client(find_config(options.config, os.environ)).config
+        asyncio.run(_show(config, options))
+    except RedriveError as problem:
+        print(f"redrive: {problem.message}", file=sys.stderr)
+        if problem.hint:
+            print(f"  {problem.hint}", file=sys.stderr)
+        sys.exit(problem.exit_code)
+    except Exception:  # noqa: BLE001 - the last resort: a clean terminal and a report
+        _report_crash()
+
+
+async def _show(config: Config, options: argparse.Namespace) -> None:
+    from redrive_tui import keymap
+    from redrive_tui.app import Console, Settings
+    from redrive_tui.formatting import Look
+    from redrive_tui.link import Link
+    from redrive_tui.theme import DEFAULT, MONO
+
+    console = config.console
+    link = Link(config)
+    app = Console(
+        link,
+        Settings(
+            theme=MONO if os.environ.get("NO_COLOR") else console.theme or DEFAULT,
+            look=Look(ascii=options.ascii),
+            keymap=keymap.load(Path(console.keymap)) if console.keymap else {},
+            read_only=options.read_only,
+        ),
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, app.exit)
+    try:
+        await app.run_async(mouse=not options.no_mouse)
+    finally:
+        await link.close()
+
+
+def _report_crash() -> None:
+    at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    path = Path(tempfile.gettempdir(), f"redrive-console-{at}.txt")
+    path.write_text(traceback.format_exc())
+    print(f"redrive: the console broke down; what happened is in {path}", file=sys.stderr)
+    print("  the daemon is not concerned; `redrive` opens the console again", file=sys.stderr)
+    sys.exit(Exit.INTERNAL)
+
+
+if __name__ == "__main__":
+    main()
