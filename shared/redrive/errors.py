@@ -71,6 +71,12 @@ class NotAllowed(RedriveError):
     code = "not_allowed"
 
 
+class PartialResults(NotAllowed):
+    """It would throw away results that a person may want to keep: ask, then use force."""
+
+    code = "partial_results"
+
+
 class DaemonUnreachable(RedriveError):
     """No daemon answers."""
 

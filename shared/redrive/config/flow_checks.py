@@ -14,20 +14,24 @@ from redrive.config.values import quoted
 
 
 def check_pipelines(tables: Tables, problems: Problems) -> None:
-    tasks, queues, policies = task_names(tables), queue_names(tables), policy_names(tables)
     for name, pipeline in tables.pipelines.items():
-        steps: Key = ("pipelines", name, "steps")
-        if not pipeline.steps:
-            problems.doubt(("pipelines", name), "got no step, expected at least one")
-            continue
-        if not problems.inside(steps):  # a step that was misread would seem to be missing
-            _check_order(pipeline.steps, steps, problems)
-        for place, step in enumerate(pipeline.steps):
-            key = (*steps, place)
-            tasks.refer(problems, (*key, "task"), step.task)
-            tasks.refer(problems, (*key, "clear"), step.clear)
-            queues.refer(problems, (*key, "queue"), step.queue)
-            check_retry(step.retry, (*key, "retry"), policies, problems)
+        check_steps(pipeline.steps, ("pipelines", name, "steps"), tables, problems)
+
+
+def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems) -> None:
+    """The steps of one pipeline, wherever they are written; a task that is None is not ours."""
+    if not steps:
+        problems.doubt(key[:-1], "got no step, expected at least one")
+        return
+    if not problems.inside(key):  # a step that was misread would seem to be missing
+        _check_order(steps, key, problems)
+    tasks, queues, policies = task_names(tables), queue_names(tables), policy_names(tables)
+    for place, step in enumerate(steps):
+        at = (*key, place)
+        tasks.refer(problems, (*at, "task"), step.task)
+        tasks.refer(problems, (*at, "clear"), step.clear)
+        queues.refer(problems, (*at, "queue"), step.queue)
+        check_retry(step.retry, (*at, "retry"), policies, problems)
 
 
 def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:

@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import Protocol
 
 from msgspec import Struct
 
-from redrive.config.lines import Key, Lines
+from redrive.config.lines import Key
 from redrive.config.values import quoted
 from redrive.errors import ConfigProblem
 
@@ -47,10 +48,16 @@ class Enough(Exception):
     """So much is wrong that looking further helps nobody."""
 
 
+class Places(Protocol):
+    """On which line of a text each key stands."""
+
+    def __getitem__(self, key: Key, /) -> int: ...
+
+
 class Problems:
     """Collects what is wrong with one file."""
 
-    def __init__(self, path: str, lines: Lines) -> None:
+    def __init__(self, path: str, lines: Places) -> None:
         self._path = path
         self._lines = lines
         self._found: list[tuple[Key, Problem]] = []

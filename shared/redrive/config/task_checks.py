@@ -88,16 +88,19 @@ def _check_evidence(rule: ErrorRule, key: Key, problems: Problems) -> None:
 
 
 def check_tasks(tables: Tables, problems: Problems) -> None:
-    pools = Names("pool", ("pools",), tables.pools, "default")
-    queues, policies = queue_names(tables), policy_names(tables)
     for name, task in tables.tasks.items():
-        key: Key = ("tasks", name)
-        _check_action(task, key, problems)
-        pools.refer(problems, (*key, "pool"), task.pool)
-        queues.refer(problems, (*key, "queue"), task.queue)
-        check_retry(task.retry, (*key, "retry"), policies, problems)
-        if task.heartbeat:
-            _check_heartbeat(task, task.heartbeat, (*key, "heartbeat"), problems)
+        check_task(task, ("tasks", name), tables, problems)
+
+
+def check_task(task: Task, key: Key, tables: Tables, problems: Problems) -> None:
+    """A task, wherever it is written."""
+    _check_action(task, key, problems)
+    pools = Names("pool", ("pools",), tables.pools, "default")
+    pools.refer(problems, (*key, "pool"), task.pool)
+    queue_names(tables).refer(problems, (*key, "queue"), task.queue)
+    check_retry(task.retry, (*key, "retry"), policy_names(tables), problems)
+    if task.heartbeat:
+        _check_heartbeat(task, task.heartbeat, (*key, "heartbeat"), problems)
 
 
 def _check_action(task: Task, key: Key, problems: Problems) -> None:

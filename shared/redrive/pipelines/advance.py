@@ -1,0 +1,178 @@
+"""How does a run go on? Definition and state in, actions out.
+
+Whoever stores the run calls `advance` after every change and does what it says: it is asked
+again with the new state, never told what just happened, so that a run can be taken up anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.clock import SECOND
+from redrive.conditions import ConditionFailed, compile_condition
+from redrive.errors import RedriveError
+from redrive.models import Json
+from redrive.pipelines.definition import Definition, Lane, Step
+from redrive.pipelines.states import BROKEN, UNSETTLED, RunState, StepState
+from redrive.templates import render
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """All that the course of a run depends on."""
+
+    id: int
+    args: dict[str, Json]
+    batch: str | None
+    key: str | None = None
+    states: Mapping[str, StepState]
+    results: Mapping[str, Json] = {}
+    let_through: Collection[str] = ()  # steps whose gate has opened for this run
+    now: int
+
+
+class Enqueue(Struct, frozen=True, kw_only=True):
+    """Give the step a job; `args` is None when it gets the run's own."""
+
+    step: str
+    args: dict[str, Json] | None = None
+    limit_key: str | None = None
+    scheduled_for: int | None = None
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """Let the step wait for the batch."""
+
+    step: str
+
+
+class Skip(Struct, frozen=True, kw_only=True):
+    step: str
+    why: str
+
+
+class Fail(Struct, frozen=True, kw_only=True):
+    """The step cannot even be tried: what its definition says does not fit this run."""
+
+    step: str
+    why: str
+    in_condition: bool = False
+
+
+class Finish(Struct, frozen=True, kw_only=True):
+    state: RunState
+
+
+Action = Enqueue | Gate | Skip | Fail | Finish
+
+
+def advance(definition: Definition, run: RunFacts) -> list[Action]:
+    """What there is to do now; nothing, when the run waits for something."""
+    states = dict(run.states)
+    barred: dict[str, str] = {}  # step → the one before it that failed
+    actions: list[Action] = []
+    for step in definition.in_order:
+        barrier = _barrier(step, states, barred)
+        if barrier is not None:
+            barred[step.name] = barrier
+        if states[step.name] is not StepState.WAITING:
+            continue
+        action = _next(step, run, states, barrier)
+        if action is not None:
+            actions.append(action)
+            states[step.name] = _STATE_AFTER[type(action)]
+    if not UNSETTLED & set(states.values()):
+        actions.append(Finish(state=_end(states.values())))
+    return actions
+
+
+_STATE_AFTER: Mapping[type[Struct], StepState] = {
+    Enqueue: StepState.LIVE,
+    Gate: StepState.GATED,
+    Skip: StepState.SKIPPED,
+    Fail: StepState.DEAD,
+}
+
+
+def _barrier(step: Step, states: Mapping[str, StepState], barred: dict[str, str]) -> str | None:
+    """The failed step because of which this one will never run."""
+    for need in step.needs:
+        if states[need] in BROKEN:
+            return need
+        if need in barred:
+            return barred[need]
+    return None
+
+
+def _next(
+    step: Step, run: RunFacts, states: Mapping[str, StepState], barrier: str | None
+) -> Action | None:
+    if barrier is not None:
+        how = "cancelled" if states[barrier] is StepState.CANCELLED else "failed"
+        return Skip(step=step.name, why=f"{barrier[:1].upper()}{barrier[1:]} {how}; "
+                    f"{step.name} skipped")  # fmt: skip
+    if any(states[need] in UNSETTLED for need in step.needs):
+        return None
+    if step.when is not None:
+        try:
+            if not compile_condition(step.when).holds(_known(run)):
+                return Skip(step=step.name, why=f"`{step.when}` does not hold")
+        except ConditionFailed as failed:
+            return Fail(step=step.name, why=failed.message, in_condition=True)
+    if step.gate and run.batch is not None and step.name not in run.let_through:
+        return Gate(step=step.name)
+    return start_step(step, run)
+
+
+def start_step(step: Step, run: RunFacts) -> Enqueue | Fail:
+    """Nothing keeps the step any more, its delay perhaps excepted."""
+    # The timer of a gate is the delay, and has run out by the time it opens.
+    delay = 0.0 if step.name in run.let_through else step.delay
+    try:
+        args = None if step.args is None else render(step.args, _known(run))
+        key = limit_key(step.lane, run.args if args is None else args)
+    except RedriveError as failed:
+        return Fail(step=step.name, why=failed.message)
+    scheduled_for = run.now + round(delay * SECOND) if delay else None
+    return Enqueue(step=step.name, args=args, limit_key=key, scheduled_for=scheduled_for)
+
+
+def limit_key(lane: Lane, args: Mapping[str, Json]) -> str | None:
+    """The key whose jobs share the task's limits, as everywhere else."""
+    if lane.concurrency_key is None:
+        return None
+    return f"{lane.task}/{render(lane.concurrency_key, {'args': args})}"
+
+
+def descendants(definition: Definition, names: Iterable[str]) -> set[str]:
+    """The steps that need one of these, directly or not; these not among them."""
+    chosen = set(names)
+    reached: set[str] = set()
+    for step in definition.in_order:
+        if (chosen | reached) & set(step.needs):
+            reached.add(step.name)
+    return reached - chosen
+
+
+def _known(run: RunFacts) -> dict[str, Any]:
+    """What templates and `when` may speak of."""
+    return {
+        "args": run.args,
+        "steps": {
+            name: {"result": run.results.get(name), "state": str(state)}
+            for name, state in run.states.items()
+            if state in (StepState.DONE, StepState.SKIPPED)
+        },
+        "run": f"r{run.id}",
+        "batch": run.batch,
+        "key": run.key,
+    }
+
+
+def _end(states: Iterable[StepState]) -> RunState:
+    ended = set(states)
+    if StepState.DEAD in ended:
+        return RunState.FAILED
+    return RunState.CANCELLED if StepState.CANCELLED in ended else RunState.DONE

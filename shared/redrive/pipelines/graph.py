@@ -1,0 +1,58 @@
+"""A pipeline drawn as text: every step below those it needs, what is special about it beside it.
+
+request  request (bulk)
+└─ download  download (bulk) · 15m after, gate of the batch, retries together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from redrive.config.values import format_duration
+from redrive.pipelines.definition import Definition, Step
+
+
+def draw(definition: Definition) -> str:
+    """A step that needs several stands under the last of them and names the others."""
+    order = {step.name: place for place, step in enumerate(definition.in_order)}
+    below: dict[str | None, list[Step]] = {}
+    for step in definition.in_order:
+        parent = max(step.needs, key=order.__getitem__, default=None)
+        below.setdefault(parent, []).append(step)
+    lines: list[str] = []
+
+    def draw_below(parent: str | None, indent: str) -> None:
+        steps = below.get(parent, [])
+        for step in steps:
+            is_last = step is steps[-1]
+            branch = "" if parent is None else "└─ " if is_last else "├─ "
+            lines.append(indent + branch + _line(step, parent))
+            draw_below(step.name, indent + ("" if not branch else "   " if is_last else "│  "))
+
+    draw_below(None, "")
+    return "\n".join(lines)
+
+
+def _line(step: Step, parent: str | None) -> str:
+    what = ", ".join(_special(step, parent))
+    lane = step.lane
+    task = "of its own" if step.inline else lane.task
+    return f"{step.name}  {task} ({lane.queue}){' · ' if what else ''}{what}"
+
+
+def _special(step: Step, parent: str | None) -> Iterator[str]:
+    others = [need for need in step.needs if need != parent]
+    if others:
+        yield f"needs {', '.join(others)} too"
+    if step.when:
+        yield f"when {step.when}"
+    if step.delay:
+        yield f"{format_duration(step.delay)} after"
+    if step.gate:
+        yield "gate of the batch"
+    if step.lane.policy.max_attempts > 1:
+        yield f"{step.lane.policy.max_attempts} attempts"
+    if step.retry_together:
+        yield "retries together"
+    if step.clear:
+        yield f"cleared by {step.clear.task}"
