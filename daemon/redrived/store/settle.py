@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
 from redrived.store.fence import in_time, note_late
+from redrived.store.progress import Settled, settled
 from redrived.store.tables import HELD
 from redrived.store.unit import EventRow, Unit
 
@@ -82,6 +83,14 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
         unit.moved(queue, task, JobState.LEASED, JobState.DONE, n)
     free_keys(unit, [job.limit_key for job in done if job.limit_key is not None])
+    settled(
+        unit,
+        [
+            Settled(job.run_id, job.job, JobState.DONE, job.ended_at, job.result, job.metrics)
+            for job in done
+            if job.run_id is not None
+        ],
+    )
     answers = iter(valid)
     return [{job.job for job in batch if not next(answers)} for batch in batches]
 
@@ -110,7 +119,23 @@ def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
         _emit_end(unit, item)
         unit.moved(item.queue, item.task, JobState.LEASED, item.state)
     free_keys(unit, [item.limit_key for item in current if item.limit_key is not None])
+    settled(unit, list(_of_runs(current)))
     return valid
+
+
+def _of_runs(items: Iterable[Ended]) -> Iterator[Settled]:
+    """What the runs must know: not of attempts that were given back."""
+    for item in items:
+        over = item.state in (JobState.DEAD, JobState.CANCELLED, JobState.RETRY)
+        if item.run_id is not None and over and not item.refund:
+            yield Settled(
+                item.run_id,
+                item.job,
+                item.state,
+                item.ended_at,
+                metrics=item.metrics,
+                reason=item.reason,
+            )
 
 
 def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:

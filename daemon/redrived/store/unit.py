@@ -41,6 +41,7 @@ class Landed(msgspec.Struct, frozen=True):
     at: int
     made_ready: bool = False  # something can be leased that could not before
     sleeps_until: int | None = None  # the earliest instant at which something new falls due
+    gate_opens_at: int | None = None  # the earliest gate whose timer has been set
 
 
 class Unit:
@@ -55,6 +56,7 @@ class Unit:
         self._moves: list[tuple[Tally, int]] = []
         self._made_ready = False
         self._sleeps_until: int | None = None
+        self._gate_opens_at: int | None = None
 
     def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
         """Run one statement; a string may use named parameters."""
@@ -114,6 +116,10 @@ class Unit:
             self._sleeps_until = available_at
         return DUE
 
+    def gate_opens(self, instant: int) -> None:
+        """Say that the timer of a batch's gate has been set."""
+        self._gate_opens_at = min(instant, self._gate_opens_at or instant)
+
     def next_ids(self, counter: str, n: int) -> range:
         """`n` numbers that nobody else gets."""
         last = self.execute(_TAKE, name=counter, n=n).scalar_one()
@@ -141,7 +147,15 @@ class Unit:
             # Last of all: on PostgreSQL this row is what nodes queue for until they commit.
             first = self.next_ids("seq", len(self._events)).start
             self._log(first)
-        return Landed(first, self._events, changed, self.now, self._made_ready, self._sleeps_until)
+        return Landed(
+            first,
+            self._events,
+            changed,
+            self.now,
+            self._made_ready,
+            self._sleeps_until,
+            self._gate_opens_at,
+        )
 
     def _count(self, rows: list[tuple[str, str, str, int]]) -> None:
         source = self.database.rows("queue", "task", "state", "change bigint")

@@ -1,0 +1,120 @@
+"""Every version of every pipeline's definition: written once, kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from sqlalchemy import Connection, text
+
+from redrive.pipelines.definition import Definition, decode, digest, encode
+from redrived.store.unit import Unit
+
+
+class Version(NamedTuple):
+    name: str
+    version: int
+
+
+class Registration(Struct, frozen=True, kw_only=True):
+    definition: Definition
+    source: str  # the text as it was given
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A version as it lies in the catalog."""
+
+    name: str
+    version: int
+    definition: Definition
+    source: str
+    created_at: int
+
+    @property
+    def key(self) -> Version:
+        return Version(self.name, self.version)
+
+
+def register(unit: Unit, items: Sequence[Registration]) -> list[Entry]:
+    """Add a version where the definition differs from the latest one; answers with the latest."""
+    return [_register(unit, item) for item in items]
+
+
+def _register(unit: Unit, item: Registration) -> Entry:
+    name, definition = item.definition.name, encode(item.definition)
+    latest = unit.execute(
+        f"SELECT {_ENTRY}, digest FROM catalog WHERE name = :name ORDER BY version DESC LIMIT 1",
+        name=name,
+    ).first()
+    if latest is not None and latest.digest == digest(definition):
+        return _entry(latest[:-1])
+    version = latest.version + 1 if latest is not None else 1
+    unit.execute(
+        "INSERT INTO catalog (name, version, digest, definition, source, created_at)"
+        " VALUES (:name, :version, :digest, :definition, :source, :now)",
+        name=name,
+        version=version,
+        digest=digest(definition),
+        definition=definition,
+        source=item.source,
+        now=unit.now,
+    )
+    return Entry(
+        name=name,
+        version=version,
+        definition=item.definition,
+        source=item.source,
+        created_at=unit.now,
+    )
+
+
+def definitions(unit: Unit, versions: Iterable[Version]) -> dict[Version, Definition]:
+    """What these versions say, for operations of the store."""
+    found = unit.over(
+        sorted(set(versions)),
+        "SELECT catalog.name, catalog.version, catalog.definition"
+        f" FROM {unit.database.rows('name', 'version int')}"
+        " JOIN catalog ON catalog.name = r.name AND catalog.version = r.version",
+    )
+    return {Version(name, version): decode(written) for name, version, written in found}
+
+
+def read(connection: Connection, name: str, version: int | None = None) -> Entry | None:
+    """One version, or the latest."""
+    row = connection.execute(
+        text(
+            f"SELECT {_ENTRY} FROM catalog WHERE name = :name"
+            f"{'' if version is None else ' AND version = :version'}"
+            " ORDER BY version DESC LIMIT 1"
+        ),
+        {"name": name} if version is None else {"name": name, "version": version},
+    ).first()
+    return None if row is None else _entry(row)
+
+
+def in_use(connection: Connection) -> list[Entry]:
+    """The latest version of each pipeline, and every other that a run still names."""
+    rows = connection.execute(
+        text(
+            f"SELECT {_ENTRY} FROM catalog WHERE (name, version) IN"
+            " (SELECT name, max(version) FROM catalog GROUP BY name"
+            " UNION SELECT DISTINCT pipeline, version FROM runs)"
+            " ORDER BY name, version"
+        )
+    )
+    return [_entry(row) for row in rows]
+
+
+_ENTRY = "name, version, definition, source, created_at"
+
+
+def _entry(row: Sequence[object]) -> Entry:
+    name, version, definition, source, created_at = row
+    return Entry(
+        name=str(name),
+        version=int(str(version)),
+        definition=decode(str(definition)),
+        source=str(source),
+        created_at=int(str(created_at)),
+    )

@@ -1,0 +1,224 @@
+"""Runs on their way: loaded, moved on, and written back with one statement of each kind.
+
+An operation loads the runs it is about, changes their steps as plain records, asks
+`redrive.pipelines.advance` how they go on, and writes. What that does to the counts of a batch
+is the difference between the records before and after, so that no operation has to think of
+them. A job without a run never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from redrive.lifecycle import JobState
+from redrive.pipelines.advance import Action, Enqueue, Fail, Finish, Gate, Skip, advance, limit_key
+from redrive.pipelines.definition import Lane, Step, inline_name, pinned_name
+from redrive.pipelines.states import RunState, StepState
+from redrived.store import batch_counts, run_rows
+from redrived.store.batch_counts import Counts, GateCounts, GateKey, Rounds
+from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.lives import Life, give_life
+from redrived.store.run_rows import Course, StepRow
+from redrived.store.unit import Unit, to_json
+
+
+class _Start(Struct, frozen=True):
+    """A job for a step, or for the clearing before it."""
+
+    row: StepRow
+    job: NewJob
+    clears: bool = False
+
+
+class Courses:
+    """The runs that one operation is about."""
+
+    def __init__(self, unit: Unit, by: str = "") -> None:
+        self.rounds = Rounds(unit)
+        self.asked: set[GateKey] = set()  # gates whose counts are of interest even unmoved
+        self._unit = unit
+        self._by = by
+        self._counts = Counts()
+        self._before: dict[tuple[int, str], StepRow] = {}
+        self._loaded: dict[int, Course] = {}
+        self._new: list[Course] = []
+        self._starts: list[_Start] = []
+
+    @property
+    def now(self) -> int:
+        return self._unit.now
+
+    def load(self, ids: Iterable[int]) -> dict[int, Course]:
+        for course in run_rows.load(self._unit, ids):
+            self._loaded[course.id] = course
+            self._counts.add(course, -1)
+            for row in course.steps.values():
+                self._before[course.id, row.name] = msgspec.structs.replace(row)
+        return self._loaded
+
+    def add(self, course: Course) -> None:
+        """A run that begins."""
+        self._new.append(course)
+        for place, step in enumerate(course.definition.steps):
+            row = StepRow(run_id=course.id, name=step.name, place=place)
+            course.steps[step.name] = row
+            self.join_round(course, row)
+        self._say(course, "execution_started")
+        self.go_on(course)
+
+    def join_round(self, course: Course, row: StepRow) -> None:
+        """Count a step among those its batch waits for from now on, if it is one of them."""
+        step = course.definition.by_name[row.name]
+        if course.batch is not None and step.joins_batch:
+            row.batch, row.round = course.batch, self.rounds.of(course.batch, step)
+
+    def go_on(self, course: Course, now: int | None = None) -> None:
+        """Do what there is to do for a run now."""
+        if course.state is RunState.RUNNING:
+            facts = course.facts(self._unit.now if now is None else now)
+            for action in advance(course.definition, facts):
+                self.apply(course, action)
+
+    def apply(self, course: Course, action: Action) -> None:
+        match action:
+            case Enqueue():
+                self._start(course, action)
+            case Gate(step=name):
+                course.steps[name].state = StepState.GATED
+            case Skip(step=name, why=why):
+                course.steps[name].state = StepState.SKIPPED
+                course.steps[name].why = why
+            case Fail(step=name, why=why):
+                course.steps[name].state = StepState.DEAD
+                course.steps[name].why = why
+                if action.in_condition:
+                    data = {"step": name, "message": why}
+                    self._unit.emit("condition_error", run=course.id, data=data)
+                self.say_failed(course, course.steps[name], why)
+            case Finish(state=state):
+                course.state = state
+                course.finished_at = self._unit.now
+                done = state is RunState.DONE
+                self._say(course, "execution_completed" if done else "execution_failed")
+
+    def say_failed(self, course: Course, row: StepRow, why: str | None = None) -> None:
+        """There will be no further attempt at a step, unless a person wants one."""
+        data = {"step": row.name, **({"why": why} if why else {})}
+        self._unit.emit("step_failed_terminal", job=row.job, run=course.id, data=data)
+
+    def write(self) -> dict[GateKey, GateCounts]:
+        """Everything that has changed; answers with the gates whose counts were moved or asked."""
+        self._write_jobs()
+        loaded = list(self._loaded.values())
+        for course in (*self._new, *loaded):
+            self._counts.add(course, 1)
+        if self._new:
+            run_rows.insert(self._unit, self._new)
+        if loaded:
+            steps = [row for course in loaded for row in course.steps.values()]
+            changed = [row for row in steps if row != self._before[row.run_id, row.name]]
+            run_rows.update(self._unit, loaded, changed)
+        return batch_counts.write(self._unit, self._counts, self.asked)
+
+    # ---- jobs of steps -----------------------------------------------------------------------
+
+    def _start(self, course: Course, action: Enqueue) -> None:
+        row, step = course.steps[action.step], course.definition.by_name[action.step]
+        if step.clear is not None and row.job is not None and row.name not in course.cleared:
+            row.state = StepState.CLEARING
+            self._starts.append(_Start(row, _clearing(course, row, step.clear), clears=True))
+            return
+        row.state = StepState.LIVE
+        row.why = None
+        row.scheduled_for = action.scheduled_for or row.scheduled_for
+        job = NewJob(
+            **_laned(step.lane, course, row),
+            task=_task_name(course, step),
+            pinned=pinned_name(course.pipeline, course.version),
+            args=course.args if action.args is None else to_json(action.args),
+            available_at=action.scheduled_for,
+            scheduled_for=row.scheduled_for,
+            limit_key=action.limit_key,
+        )
+        self._starts.append(_Start(row, job))
+
+    def _write_jobs(self) -> None:
+        """A step whose last job failed gives it another life; any other gets a new job."""
+        ended = self._ended_jobs()
+        again = [each for each in self._starts if not each.clears and each.row.job in ended]
+        fresh = [each for each in self._starts if each.clears or each.row.job not in ended]
+        if again:
+            self._write_lives(again, ended)
+        if fresh:
+            [placed] = enqueue(self._unit, [Order(jobs=[each.job for each in fresh], by=self._by)])
+            for start, place in zip(fresh, placed, strict=True):
+                if start.clears:
+                    start.row.clearing = place.id
+                else:
+                    start.row.job = place.id
+        self._starts.clear()
+
+    def _ended_jobs(self) -> dict[int | None, tuple[str, int]]:
+        """Of the jobs that steps had before: those that may live again, with state and life."""
+        before = [(each.row.job,) for each in self._starts if each.row.job is not None]
+        if not before:
+            return {}
+        found = self._unit.over(
+            before,
+            f"SELECT jobs.id, jobs.state, jobs.life FROM {self._unit.database.rows('job bigint')}"
+            " JOIN jobs ON jobs.id = r.job WHERE jobs.state IN ('dead', 'cancelled')",
+        )
+        return {id: (state, life) for id, state, life in found}
+
+    def _write_lives(self, starts: list[_Start], ended: dict[int | None, tuple[str, int]]) -> None:
+        lives: list[Life] = []
+        for start in starts:
+            job, new = start.row.job, start.job
+            assert job is not None
+            lives.append(Life(job, new.args, new.limit_key, new.available_at, new.scheduled_for))
+            was, life = ended[job]
+            self._unit.emit(
+                "job_requeued",
+                job=job,
+                run=start.row.run_id,
+                state=JobState.QUEUED,
+                attempts=0,
+                data={"by": self._by, "was": was, "life": life + 1},
+            )
+            self._unit.moved(new.queue, new.task, was, JobState.QUEUED)
+        give_life(self._unit, lives)
+
+    def _say(self, course: Course, kind: str) -> None:
+        data: dict[str, Any] = {"pipeline": course.pipeline, "version": course.version}
+        told = {"batch": course.batch, "key": course.key, "by": self._by}
+        data |= {name: value for name, value in told.items() if value}
+        self._unit.emit(kind, run=course.id, state=course.state, data=data)
+
+
+def _task_name(course: Course, step: Step) -> str:
+    if step.inline is None:
+        return step.lane.task
+    return inline_name(course.pipeline, step.name, course.version)
+
+
+def _clearing(course: Course, row: StepRow, lane: Lane) -> NewJob:
+    key = limit_key(lane, msgspec.json.decode(course.args))
+    return NewJob(**_laned(lane, course, row), task=lane.task, args=course.args, limit_key=key)
+
+
+def _laned(lane: Lane, course: Course, row: StepRow) -> dict[str, Any]:
+    return {
+        "queue": lane.queue,
+        "operation": lane.operation,
+        "rank": lane.rank,
+        "priority": lane.priority,
+        "max_attempts": lane.policy.max_attempts,
+        "mode": course.mode,
+        "run_id": course.id,
+        "step": row.name,
+        "batch": course.batch,
+    }

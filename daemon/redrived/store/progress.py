@@ -1,0 +1,167 @@
+"""What becomes of a run when something happens to one of its jobs; in the same unit of work.
+
+`settle` and `actions` call these for jobs that belong to a run, after they have changed the
+jobs themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redrive.lifecycle import JobState
+from redrive.pipelines.advance import descendants
+from redrive.pipelines.states import BROKEN, RunState, StepState
+from redrived.store.batch_counts import GateCounts, GateKey
+from redrived.store.courses import Courses
+from redrived.store.run_rows import Course, StepRow
+from redrived.store.tables import BATCH
+from redrived.store.unit import Unit
+
+
+class Settled(NamedTuple):
+    """An attempt of a step's job is over: done, dead, cancelled, or to be retried."""
+
+    run: int
+    job: int
+    state: JobState
+    at: int
+    result: str | None = None
+    metrics: str | None = None
+    reason: str | None = None
+
+
+def settled(unit: Unit, items: Sequence[Settled]) -> None:
+    """Move on the runs whose jobs have ended an attempt."""
+    if not items:
+        return
+    courses = Courses(unit)
+    loaded = courses.load(item.run for item in items)
+    retrying: dict[int, GateKey] = {}
+    for item in items:
+        course = loaded.get(item.run)
+        row = course.step_of(item.job) if course is not None else None
+        if course is None or row is None:
+            continue
+        course.measure(item.metrics)
+        if row.clearing == item.job:
+            _cleared(courses, course, row, item)
+        elif row.state is not StepState.LIVE:
+            continue  # somebody gave it another life by itself
+        elif item.state is not JobState.RETRY:
+            _ended(courses, course, row, item)
+        elif (gate := _first_attempt_is_over(course, row)) is not None:
+            retrying[item.job] = gate
+        courses.go_on(course, item.at)
+    courses.asked.update(retrying.values())
+    _retry_together(unit, courses.write(), retrying)
+
+
+def _first_attempt_is_over(course: Course, row: StepRow) -> GateKey | None:
+    """Where the retry must wait for others, the gate that counts them."""
+    if row.round is None or not course.definition.by_name[row.name].retry_together:
+        return None
+    row.passed = 1
+    return GateKey(course.batch or "", row.name, row.round)
+
+
+def _cleared(courses: Courses, course: Course, row: StepRow, item: Settled) -> None:
+    """The data of a step has been cleared, and the step may be run again; or not."""
+    if item.state is JobState.RETRY:
+        return
+    row.clearing = None
+    if item.state is JobState.DONE:
+        row.state = StepState.WAITING
+        course.cleared.add(row.name)
+        course.let_through.add(row.name)
+        return
+    row.state = StepState(item.state)
+    row.why = f"clearing its data did not succeed: job {item.job} is {item.state}"
+    courses.say_failed(course, row, row.why)
+
+
+def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> None:
+    row.state = StepState(item.state)
+    row.passed = 1
+    if item.state is JobState.DONE:
+        row.result = item.result
+        course.last_completed = row.name
+    elif item.state is JobState.DEAD:
+        courses.say_failed(course, row, item.reason)
+
+
+def _retry_together(
+    unit: Unit, gates: dict[GateKey, GateCounts], retrying: dict[int, GateKey]
+) -> None:
+    """Retries stand back while first attempts of their round are to come; then all may go."""
+    unit.over(
+        [(job,) for job, key in retrying.items() if gates[key].first_pass > 0],
+        f"UPDATE jobs SET waits = '{BATCH}' FROM {unit.database.rows('job bigint')}"
+        " WHERE jobs.id = r.job AND jobs.waits IN ('ready', 'due')",
+    )
+    for key, counts in gates.items():
+        if counts.first_pass == 0:
+            _let_go(unit, key)
+
+
+def _let_go(unit: Unit, key: GateKey) -> None:
+    waiting = unit.execute(
+        "SELECT jobs.id, jobs.available_at FROM jobs JOIN steps"
+        " ON steps.run_id = jobs.run_id AND steps.name = jobs.step"
+        f" WHERE jobs.waits = '{BATCH}' AND jobs.batch = :batch AND jobs.step = :step"
+        " AND steps.round = :round",
+        batch=key.batch,
+        step=key.step,
+        round=key.round,
+    ).all()
+    unit.over(
+        [(id, unit.waits(available_at)) for id, available_at in waiting],
+        f"UPDATE jobs SET waits = r.waits FROM {unit.database.rows('job bigint', 'waits')}"
+        " WHERE jobs.id = r.job",
+    )
+
+
+def revived(unit: Unit, jobs: Iterable[tuple[int, int]], by: str) -> None:
+    """A person gave jobs (run, job) another life: their runs go on from there."""
+    wanted = list(jobs)
+    if not wanted:
+        return
+    courses = Courses(unit, by)
+    loaded = courses.load(run for run, _ in wanted)
+    for run, job in wanted:
+        course = loaded.get(run)
+        row = course.step_of(job) if course is not None else None
+        if course is None or row is None or row.state not in BROKEN:
+            continue
+        start_over(courses, course, {row.name})
+        row.state = StepState.LIVE
+    courses.write()
+
+
+def start_over(courses: Courses, course: Course, names: set[str]) -> None:
+    """Set these steps and what follows from them back to waiting, results and all."""
+    for name in (*names, *descendants(course.definition, names)):
+        row = course.steps[name]
+        # Its gate is behind a step that has had a job; the others wait at the next one.
+        if name in names and row.job is not None:
+            course.let_through.add(name)
+        else:
+            row.passed = 0
+            courses.join_round(course, row)
+        row.state = StepState.WAITING
+        row.clearing = None
+        row.result = row.why = row.scheduled_for = None
+    course.state = RunState.RUNNING
+    course.finished_at = None
+    course.manual_retries += 1
+    course.manual_at = courses.now
+
+
+def forgotten(unit: Unit, jobs: Sequence[tuple[int, int]]) -> None:
+    """Jobs (run, job) have been discarded; their steps stay as they ended."""
+    if jobs:
+        unit.over(
+            jobs,
+            f"UPDATE steps SET job = NULL FROM {unit.database.rows('run bigint', 'job bigint')}"
+            " WHERE steps.run_id = r.run AND steps.job = r.job",
+        )

@@ -1,0 +1,205 @@
+"""What operators do to runs: to take one up again, and what is done to all its live jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.config.sections import ManualRetry
+from redrive.errors import NotFound, PartialResults, RedriveError, UsageProblem, WrongState
+from redrive.lifecycle import Reason
+from redrive.manual import refusal
+from redrive.pipelines.advance import descendants
+from redrive.pipelines.states import BROKEN, RunState, StepState
+from redrived.store import actions
+from redrived.store.actions import Act, Acted
+from redrived.store.courses import Courses
+from redrived.store.progress import start_over
+from redrived.store.run_rows import Course
+from redrived.store.runs import running_with_key
+from redrived.store.unit import Unit
+
+
+class RunAct(Struct, frozen=True, kw_only=True):
+    """A verb, the runs it is for, and who wants it."""
+
+    verb: str
+    runs: Sequence[int]
+    by: str
+    force: bool = False
+    from_step: str | None = None
+    manual: ManualRetry = ManualRetry()
+    data: dict[str, Any] = {}
+
+
+class RunActed(Struct, frozen=True, kw_only=True):
+    """What became of one run. `running`: attempts of its jobs that have to be ended."""
+
+    id: int
+    state: str | None = None
+    running: Sequence[Acted] = ()
+    refused: RedriveError | None = None
+
+
+def act_on_runs(unit: Unit, acts: Sequence[RunAct]) -> list[list[RunActed]]:
+    return [[_act(unit, wish, id) for id in wish.runs] for wish in acts]
+
+
+def _act(unit: Unit, wish: RunAct, id: int) -> RunActed:
+    courses = Courses(unit, wish.by)
+    course = courses.load([id]).get(id)
+    if course is None:
+        missing = NotFound(f"there is no run r{id}", hint="`redrive runs` lists them")
+        return RunActed(id=id, refused=missing)
+    try:
+        match wish.verb:
+            case "requeue":
+                return _requeue(unit, wish, courses, course)
+            case "cancel" | "kill":
+                return _cancel(unit, wish, courses, course)
+            case "discard":
+                raise WrongState(
+                    f"r{id} is a run; only jobs can be discarded",
+                    hint="runs are forgotten when `keep` in [store] says so",
+                )
+            case _:
+                return _pass_on(unit, wish, course)
+    except RedriveError as refused:
+        return RunActed(id=id, state=course.state, refused=refused)
+
+
+# ---- taking a run up again -----------------------------------------------------------------
+
+
+def _requeue(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunActed:
+    if course.state is RunState.RUNNING:
+        raise WrongState(
+            f"r{course.id} is running", hint=f"cancel it first: `redrive cancel r{course.id}`"
+        )
+    names = _where_to_begin(course, wish.from_step)
+    if not wish.force:
+        _check(unit, wish, course, names)
+    if course.key is not None:
+        other = running_with_key(unit, course.pipeline, course.key)
+        if other is not None:
+            raise WrongState(
+                f"r{other}, with the same key {course.key!r}, is running",
+                hint=f"wait for it, or cancel it: `redrive cancel r{other}`",
+            )
+    start_over(courses, course, names)
+    courses.go_on(course)
+    courses.write()
+    return RunActed(id=course.id, state=course.state)
+
+
+def _where_to_begin(course: Course, from_step: str | None) -> set[str]:
+    """The steps to run again first: one that was named, those that failed, or the first ones."""
+    if from_step is None:
+        failed = {name for name, row in course.steps.items() if row.state in BROKEN}
+        roots = {step.name for step in course.definition.steps if not step.needs}
+        # What failed behind something that failed begins there.
+        return failed - descendants(course.definition, failed) if failed else roots
+    step = course.definition.by_name.get(from_step)
+    if step is None:
+        names = ", ".join(course.steps)
+        raise UsageProblem(f"{course.pipeline!r} has no step {from_step!r}", hint=f"it has {names}")
+    unmet = [need for need in step.needs if not _is_settled_well(course, need)]
+    if unmet:
+        raise WrongState(
+            f"r{course.id} cannot begin at {from_step}: {', '.join(unmet)} has not succeeded",
+            hint=f"begin there: `redrive requeue r{course.id} --from {unmet[0]}`",
+        )
+    return {from_step}
+
+
+def _is_settled_well(course: Course, name: str) -> bool:
+    """Done, or skipped by its own condition: nothing before it failed."""
+    if course.steps[name].state is StepState.DONE:
+        return True
+    needs = course.definition.by_name[name].needs
+    skipped = course.steps[name].state is StepState.SKIPPED
+    return skipped and all(_is_settled_well(course, need) for need in needs)
+
+
+def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
+    refused = refusal(
+        reason=_reason(unit, course, names),
+        manual_retries=course.manual_retries,
+        last_manual_at=course.manual_at,
+        now=unit.now,
+        rules=wish.manual,
+    )
+    if refused is not None:
+        raise refused
+    again = names | descendants(course.definition, names)
+    done = [name for name, row in course.steps.items() if row.state is StepState.DONE]
+    if done and again >= {*done}:
+        raise PartialResults(
+            f"r{course.id} has results of {', '.join(done)}; all of it would be made again",
+            hint="to process it once more from the start, use --force",
+        )
+
+
+def _reason(unit: Unit, course: Course, names: set[str]) -> Reason | None:
+    """Whether one of the steps failed for good; to begin before it may mend that."""
+    jobs = [(row.job,) for name in names if (row := course.steps[name]).state is StepState.DEAD]
+    found = unit.over(
+        jobs,
+        f"SELECT 1 FROM {unit.database.rows('job bigint')} JOIN jobs ON jobs.id = r.job"
+        f" WHERE jobs.state = 'dead' AND jobs.reason = '{Reason.PERMANENT}' LIMIT 1",
+    ).first()
+    return Reason.PERMANENT if found else None
+
+
+# ---- what is done to its jobs --------------------------------------------------------------
+
+
+def _cancel(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunActed:
+    if course.state is not RunState.RUNNING:
+        raise WrongState(
+            f"r{course.id} is {course.state}; {wish.verb} is for runs that are running",
+            hint=f"`redrive show r{course.id}` says how it ended",
+        )
+    for row in course.steps.values():
+        if row.state in (StepState.WAITING, StepState.GATED):
+            row.state = StepState.CANCELLED
+            row.why = f"the run was cancelled by {wish.by}"
+    jobs = _jobs(course)
+    courses.go_on(course)
+    courses.write()
+    acted = _on_jobs(unit, wish, jobs)
+    state = unit.execute("SELECT state FROM runs WHERE id = :id", id=course.id).scalar_one()
+    running = [each for each in acted if each.running is not None]
+    return RunActed(id=course.id, state=state, running=running)
+
+
+def _pass_on(unit: Unit, wish: RunAct, course: Course) -> RunActed:
+    jobs = _jobs(course)
+    if not jobs:
+        raise WrongState(
+            f"no step of r{course.id} has a job now",
+            hint=f"`redrive show r{course.id}` says what it waits for",
+        )
+    acted = _on_jobs(unit, wish, jobs)
+    refused = next((each.refused for each in acted if each.refused), None)
+    if refused is not None and all(each.refused for each in acted):
+        raise refused
+    running = [each for each in acted if each.running is not None]
+    return RunActed(id=course.id, state=course.state, running=running)
+
+
+def _jobs(course: Course) -> list[int]:
+    """The live jobs of a run."""
+    jobs = [
+        row.clearing if row.state is StepState.CLEARING else row.job
+        for row in course.steps.values()
+        if row.state in (StepState.LIVE, StepState.CLEARING)
+    ]
+    return [job for job in jobs if job is not None]
+
+
+def _on_jobs(unit: Unit, wish: RunAct, jobs: Sequence[int]) -> list[Acted]:
+    act = Act(verb=wish.verb, jobs=jobs, by=wish.by, force=wish.force, data=wish.data)
+    return actions.act(unit, [act])[0]

@@ -1,0 +1,224 @@
+"""Reading runs and batches, as everybody speaks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from redrive.errors import UsageProblem
+from redrive.lifecycle import JobState
+from redrive.models import ErrorRecord, Run
+from redrive.models import StepState as StepRecord
+from redrive.pipelines.definition import Definition, decode
+from redrive.pipelines.states import RunState, StepState
+from redrive.pipelines.status import status
+from redrive.protocol.queries import BatchRow, GateRow
+from redrived.store import events
+from redrived.store.tables import batches, catalog, gates, jobs, phases, runs, steps
+
+_decode = msgspec.json.decode
+
+FILTERS = ("pipeline", "state", "batch", "key")
+
+
+class RunsPage(NamedTuple):
+    runs: list[Run]
+    after: str | None
+    as_of: int
+
+
+def get(connection: Connection, id: int) -> Run | None:
+    found = _records(connection, select(runs).where(runs.c.id == id))
+    return found[0] if found else None
+
+
+def page(
+    connection: Connection, where: str = "", *, limit: int = 50, after: str | None = None
+) -> RunsPage:
+    """The newest runs first, from where the page before ended."""
+    query = select(runs).where(*_conditions(where)).order_by(runs.c.id.desc()).limit(limit + 1)
+    if after is not None:
+        query = query.where(runs.c.id < run_number(after))
+    found = _records(connection, query)
+    more = found[limit - 1].id if len(found) > limit else None
+    return RunsPage(found[:limit], more, events.head(connection))
+
+
+def run_number(id: str) -> int:
+    """`r7` as a number."""
+    number = id.removeprefix("r")
+    if not (id.startswith("r") and number.isascii() and number.isdecimal() and len(number) < 19):
+        raise UsageProblem(f"{id[:40]!r} is not a run's id", hint="runs are numbered r1, r2, …")
+    return int(number)
+
+
+def _conditions(where: str) -> list[ColumnElement[bool]]:
+    """`pipeline:ingest state:failed,cancelled batch:b1`; words alone are looked for in keys."""
+    conditions: list[ColumnElement[bool]] = []
+    for term in where.split():
+        name, colon, words = term.partition(":")
+        if not colon:
+            conditions.append(runs.c.key.contains(term, autoescape=True))
+        elif name in FILTERS:
+            conditions.append(runs.c[name].in_(words.split(",")))
+        else:
+            raise UsageProblem(
+                f"runs cannot be filtered by {name!r}", hint=f"by {', '.join(FILTERS)}"
+            )
+    return conditions
+
+
+def _records(connection: Connection, query: Any) -> list[Run]:
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    if not rows:
+        return []
+    definitions = _definitions(connection, {(row["pipeline"], row["version"]) for row in rows})
+    parts = _steps(connection, [row["id"] for row in rows])
+    return [
+        _record(row, definitions[row["pipeline"], row["version"]], parts.get(row["id"], []))
+        for row in rows
+    ]
+
+
+def _definitions(
+    connection: Connection, versions: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], Definition]:
+    wanted = or_(
+        *(and_(catalog.c.name == name, catalog.c.version == version) for name, version in versions)
+    )
+    found = connection.execute(
+        select(catalog.c.name, catalog.c.version, catalog.c.definition).where(wanted)
+    )
+    return {(name, version): decode(written) for name, version, written in found}
+
+
+def _steps(connection: Connection, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    query = (
+        select(
+            steps,
+            jobs.c.state.label("job_state"),
+            jobs.c.attempts,
+            jobs.c.max_attempts,
+            jobs.c.last_attempt_at,
+            jobs.c.error,
+            gates.c.opens_at,
+        )
+        .outerjoin(jobs, jobs.c.id == func.coalesce(steps.c.clearing, steps.c.job))
+        .outerjoin(
+            gates,
+            and_(
+                gates.c.batch == steps.c.batch,
+                gates.c.step == steps.c.name,
+                gates.c.round == steps.c.round,
+            ),
+        )
+        .where(steps.c.run_id.in_(ids))
+        .order_by(steps.c.run_id, steps.c.place)
+    )
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["run_id"], []).append(dict(row))
+    return found
+
+
+def _record(
+    row: Mapping[str, Any], definition: Definition, parts: Sequence[Mapping[str, Any]]
+) -> Run:
+    state = RunState(row["state"])
+    return Run(
+        id=f"r{row['id']}",
+        pipeline=row["pipeline"],
+        version=row["version"],
+        batch=row["batch"],
+        key=row["key"],
+        state=state.value,
+        status=status(
+            definition,
+            state,
+            {part["name"]: StepState(part["state"]) for part in parts},
+            {part["name"]: JobState(part["job_state"]) for part in parts if part["job_state"]},
+            row["last_completed"],
+        ),
+        args=_decode(row["args"]),
+        metrics=_decode(row["metrics"]) if row["metrics"] else None,
+        last_completed=row["last_completed"],
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+        steps=[_step(definition, part) for part in parts],
+    )
+
+
+def _step(definition: Definition, part: Mapping[str, Any]) -> StepRecord:
+    state = StepState(part["state"])
+    job_state: str | None = part["job_state"] if state is StepState.LIVE else None
+    is_gated = state is StepState.GATED
+    policy = definition.by_name[part["name"]].lane.policy
+    return StepRecord(
+        name=part["name"],
+        job=part["job"],
+        state=job_state or state.value,
+        attempts=part["attempts"] or 0,
+        max_attempts=part["max_attempts"] or policy.max_attempts,
+        last_attempt_at=part["last_attempt_at"],
+        scheduled_for=part["opens_at"] if is_gated else part["scheduled_for"],
+        result=_decode(part["result"]) if part["result"] else None,
+        error=_decode(part["error"], type=ErrorRecord) if part["error"] else None,
+        why=part["why"],
+    )
+
+
+# ---- batches -------------------------------------------------------------------------------
+
+
+def batch_rows(connection: Connection, limit: int = 200) -> list[BatchRow]:
+    """The newest batches with their phases and gates; their counts are read, never counted."""
+    found = connection.execute(
+        select(batches).order_by(batches.c.created_at.desc(), batches.c.name).limit(limit)
+    )
+    rows = [dict(row) for row in found.mappings()]
+    names = [row["name"] for row in rows]
+    counted = _phases(connection, names)
+    open_gates = _gates(connection, names)
+    return [
+        BatchRow(
+            name=row["name"],
+            pipeline=row["pipeline"],
+            created_at=row["created_at"],
+            runs=row["runs"],
+            running=row["running"],
+            done=row["done"],
+            failed=row["failed"],
+            cancelled=row["cancelled"],
+            phases=counted.get(row["name"], {}),
+            gates=open_gates.get(row["name"], []),
+        )
+        for row in rows
+    ]
+
+
+def _phases(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
+    counted: dict[str, dict[str, dict[str, int]]] = {}
+    query = select(phases).where(phases.c.batch.in_(names), phases.c.n != 0)
+    for batch, step, state, n in connection.execute(query):
+        counted.setdefault(batch, {}).setdefault(step, {})[state] = n
+    return counted
+
+
+def _gates(connection: Connection, names: Sequence[str]) -> dict[str, list[GateRow]]:
+    found: dict[str, list[GateRow]] = {}
+    query = select(gates).where(gates.c.batch.in_(names)).order_by(gates.c.step, gates.c.round)
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["batch"], []).append(
+            GateRow(
+                step=row["step"],
+                round=row["round"],
+                unsettled=row["unsettled"],
+                waiting=row["waiting"],
+                opens_at=row["opens_at"],
+                opened_at=row["opened_at"],
+            )
+        )
+    return found
