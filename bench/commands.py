@@ -110,5 +110,5 @@ async def main(rounds: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    arguments = [int(argument) for argument in sys.argv[1:]]
-    asyncio.run(main(*(arguments + [9, 600][len(arguments) :])))
+    given = [int(argument) for argument in sys.argv[1:]]
+    asyncio.run(main(*given, *(60, 100)[len(given) :]))

@@ -73,7 +73,6 @@ class CommandRun:
         output: Output,
         trees: Trees,
         tree: Tree,
-        pidfd: int,
         cleanup: ExitStack,
     ) -> None:
         self.command = command
@@ -81,19 +80,29 @@ class CommandRun:
         self.warning = output.warning  # what was given up so that it could run
         self._output = output
         self._trees = trees
-        self._pidfd = pidfd
         self._cleanup = cleanup
         self._ends_under_way = 0
         self._leftovers: asyncio.Task[Ended] | None = None
         self._reaped: tuple[int, struct_rusage] | None = None
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
-        self._loop.add_reader(pidfd, self._leader_exited)
 
     def sample(self) -> int:
         """Once a second: how many bytes it has written, to be held against `limits.output`."""
         self._output.mark()
         return self._output.size()
+
+    def leader_exited(self) -> None:
+        """To be called once, when it can be reaped."""
+        _, status, usage = os.wait4(self.tree.pid, 0)
+        self._reaped = status, usage
+        others_are_left = self._trees.release(self.tree)
+        if self._ends_under_way:
+            return  # it settles when everybody is gone
+        if others_are_left:
+            self._leftovers = self._start_ending(grace=0)
+        else:
+            self._settle(Ended())
 
     async def end(self, grace: float) -> Ended:
         """End the whole tree; goes on when the caller is cancelled. Twice is fine."""
@@ -110,19 +119,6 @@ class CommandRun:
             self._ends_under_way -= 1
         self._settle(ended)
         return ended
-
-    def _leader_exited(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        _, status, usage = os.wait4(self.tree.pid, 0)
-        self._reaped = status, usage
-        others_are_left = self._trees.release(self.tree)
-        if self._ends_under_way:
-            return  # it settles when everybody is gone
-        if others_are_left:
-            self._leftovers = self._start_ending(grace=0)
-        else:
-            self._settle(Ended())
 
     def _settle(self, ended: Ended) -> None:
         if self._reaped is None or self.exited.done():

@@ -18,8 +18,9 @@ import msgspec
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.environment import arguments, inherited
+from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
-from redrived.processes.output import Outputs
+from redrived.processes.output import Output, Outputs
 from redrived.processes.spawn import CannotRun, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
@@ -33,6 +34,7 @@ class Commands:
         self._trees = trees
         self._outputs = outputs
         self._cgroups = cgroups
+        self._exits = Exits()
         self._base = {**inherited(), OWNER: trees.owner}
         # Argument files and notify sockets; what is there was an earlier daemon's.
         self._folder = runtime_dir / "attempts"
@@ -50,17 +52,26 @@ class Commands:
                 env = self._environment(command, on_notice, cleanup)
             except OSError as error:
                 raise no_room(error) from error
-            line = command.line
-            argv = ["/bin/sh", "-c", line] if isinstance(line, str) else line
             try:
-                pid = spawn(
-                    limited(argv, command.limits), cwd=command.cwd, env=env, files=output.files
-                )
+                pid = self._spawn(command, env, output)
             except CannotRun as error:
                 os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
             tree, pidfd = self._hold(pid, command, cleanup)
-            return CommandRun(command, output, self._trees, tree, pidfd, cleanup.pop_all())
+            run = CommandRun(command, output, self._trees, tree, cleanup.pop_all())
+            self._exits.watch(pidfd, run.leader_exited)
+            return run
+
+    def _spawn(self, command: Command, env: dict[str, str], output: Output) -> int:
+        line = command.line
+        argv = ["/bin/sh", "-c", line] if isinstance(line, str) else line
+        argv = limited(argv, command.limits)
+        try:
+            return spawn(argv, cwd=command.cwd, env=env, output=output.paths)
+        except CannotRun:
+            if not self._outputs.mend(output):
+                raise
+            return spawn(argv, cwd=command.cwd, env=env, output=output.paths)
 
     def _hold(self, pid: int, command: Command, cleanup: ExitStack) -> tuple[Tree, int]:
         cgroup = Cgroup.create(self._cgroups, command.name) if self._cgroups else None

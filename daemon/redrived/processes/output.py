@@ -12,23 +12,38 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from redrived.processes.output_pages import STREAMS, Marks, Page, read_page
-from redrived.processes.spare_files import SpareFiles
+from redrived.processes.output_pages import Marks, Page, read_page
+from redrived.processes.output_slots import FLAGS, Slot, Slots, move
 
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE_NAME = re.compile(r"(?P<job>\d+)\.(?P<execution>\d+)\.(?:out|err|idx)")
 
 
 class Output:
-    """Both streams of a running attempt, open until it is finished."""
+    """Both streams of a running attempt."""
 
-    def __init__(self, job: int, execution: int, files: tuple[int, int], warning: str) -> None:
+    def __init__(self, job: int, execution: int) -> None:
         self.job = job
         self.execution = execution
-        self.files = files
-        self.out, self.err = files
-        self.warning = warning  # why nothing is kept; "" when all is well
+        self.slot: Slot | None = None
+        self.files = (-1, -1)
         self.marks = Marks()
+        self.warning = ""  # why nothing is kept; "" when all is well
+
+    def use(self, files: tuple[int, int], slot: Slot | None = None, warning: str = "") -> None:
+        self.files, self.slot, self.warning = files, slot, warning
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """What the command opens as its stdout and stderr, to append to."""
+        return self.slot.paths if self.slot else (os.devnull, os.devnull)
+
+    @property
+    def out(self) -> int:
+        return self.files[0]
+
+    @property
+    def err(self) -> int:
+        return self.files[1]
 
     def sizes(self) -> tuple[int, int]:
         return os.fstat(self.out).st_size, os.fstat(self.err).st_size
@@ -50,41 +65,40 @@ class Outputs:
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = str(state_dir / "outputs")
-        self._spare = SpareFiles()
+        self._slots = Slots(f"{self._folder}/slots")
+        self._null = os.open(os.devnull, FLAGS)
         # Written by the main loop only.
         self._live: dict[tuple[int, int], Output] = {}
+        self._recover()
 
     def open(self, job: int, execution: int) -> Output:
         """Ready to be written to. A lost or full disk costs the output, never the attempt."""
-        path = self._path(job, execution)
-        files: list[int] = []
-        warning = ""
-        try:
-            for stream in STREAMS:
-                files.append(self._open_file(f"{path}.{stream}"))
-        except OSError as error:
-            _close(files)
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                raise
-            warning = f"the output of job {job} is not kept: {error.strerror}: {path}"
-            files = [os.open(os.devnull, _FLAGS) for _ in STREAMS]
-        output = Output(job, execution, (files[0], files[1]), warning)
+        output = Output(job, execution)
+        self._equip(output)
         self._live[job, execution] = output
         return output
 
+    def mend(self, output: Output) -> bool:
+        """A command could not be started: was it for its output, and are there other files now?"""
+        if output.slot is None or _can_be_opened(output.paths):
+            return False
+        self._slots.forget()
+        output.slot.close()
+        self._equip(output)
+        return True
+
     def finish(self, output: Output, limit: int) -> None:
-        """The attempt is gone: cut what it wrote beyond the limit, and put empty files by."""
-        path = self._path(output.job, output.execution)
+        """The attempt is gone; what it wrote is kept up to the limit."""
         sizes = output.sizes()
-        output.marks.add(*sizes)
-        if all(sizes):
-            _save_marks(output.marks, f"{path}.idx")
-        for stream, file, size in zip(STREAMS, output.files, sizes, strict=True):
+        for file, size in zip(output.files, sizes, strict=True):
             if size > limit:
                 os.ftruncate(file, limit)
-            os.close(file)
-            if size == 0 and not output.warning:
-                self._spare.put(f"{path}.{stream}")
+        path = self._path(output.job, output.execution)
+        if output.slot:
+            self._slots.give_back(output.slot, path)
+        if all(sizes):
+            output.marks.add(*sizes)
+            _save_marks(output.marks, f"{path}.idx")
         del self._live[output.job, output.execution]
 
     def read(self, job: int, execution: int, offset: int = 0, limit: int = 65536) -> Page:
@@ -126,23 +140,42 @@ class Outputs:
                 pass  # something is left in it
         return removed
 
+    def _recover(self) -> None:
+        """Give the attempts of a daemon that died what they wrote."""
+        for path, job, execution, stream in self._slots.leftovers():
+            try:
+                move(path, f"{self._path(job, execution)}.{stream}")
+            except OSError:
+                pass  # a full or read-only disk; it stays where it is for the next time
+
+    def _equip(self, output: Output) -> None:
+        try:
+            slot, files = self._slots.take(output.job, output.execution)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
+            reason = f"{error.strerror}: {error.filename}"
+            warning = f"the output of job {output.job} is not kept: {reason}"
+            output.use((self._null, self._null), warning=warning)
+        else:
+            output.use(files, slot)
+
     def _path(self, job: int, execution: int) -> str:
         return f"{self._folder}/{job // 1000}/{job}.{execution}"
 
-    def _open_file(self, path: str) -> int:
-        file = self._spare.take(path, _FLAGS)
-        if file is not None:
-            return file
-        try:
-            return os.open(path, _FLAGS | os.O_CREAT, 0o600)
-        except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            return os.open(path, _FLAGS | os.O_CREAT, 0o600)
+
+def _can_be_opened(paths: Iterable[str]) -> bool:
+    try:
+        for path in paths:
+            os.close(os.open(path, FLAGS))
+    except OSError:
+        return False
+    return True
 
 
 def _save_marks(marks: Marks, path: str) -> None:
     try:
-        marks.save(path, _FLAGS)
+        marks.save(path, FLAGS)
     except OSError:
         pass  # both streams are kept, only their order is lost
 

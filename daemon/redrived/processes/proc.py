@@ -10,6 +10,8 @@ import os
 import time
 from typing import NamedTuple
 
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
 
 class Stat(NamedTuple):
     """The fields of /proc/PID/stat that we use; times are in clock ticks."""
@@ -51,7 +53,7 @@ def stat(pid: int) -> Stat | None:
 
 def ticks() -> int:
     """Now, as `Stat.started` counts."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
 
 
 def everybody() -> dict[int, Stat]:

@@ -16,7 +16,6 @@ from msgspec import Struct
 from redrived.processes import proc
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -44,7 +43,7 @@ class Sampler:
     def trees(self, leaders: Iterable[int]) -> dict[int, Usage]:
         """The usage of each leader that is still there."""
         now = time.monotonic()
-        ticks_passed = max(now - self._looked_at, 0.01) * _TICKS
+        ticks_passed = max(now - self._looked_at, 0.01) * proc.TICKS_PER_SECOND
         cpu_now: dict[tuple[int, int], int] = {}
         usages: dict[int, Usage] = {}
         for leader in leaders:

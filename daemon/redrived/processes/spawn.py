@@ -19,6 +19,7 @@ from redrive.config.sections import Limits
 from redrive.errors import TryLater
 
 _NO_ROOM = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 # Where programs were found, by name and PATH; one that has moved is looked for again.
@@ -39,12 +40,15 @@ class CannotRun(Exception):
         self.code = code
 
 
-def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], files: tuple[int, int]) -> int:
-    """The pid of the program, leader of a new session; stdout and stderr go to the files."""
+def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[str, str]) -> int:
+    """The pid of the program, leader of a new session, its output appended to two files.
+
+    The program opens them by itself, so the kernel can tell whether it still has them open.
+    """
     try:
         if cwd == os.getcwd():
-            return _posix_spawn(argv, env, files)
-        return _popen(argv, cwd, env, files)
+            return _posix_spawn(argv, env, output)
+        return _popen(argv, cwd, env, output)
     except FileNotFoundError as error:
         raise CannotRun(127, _not_found(argv[0], cwd, error)) from error
     except OSError as error:
@@ -80,7 +84,7 @@ def no_room(error: OSError) -> NoRoom:
     )
 
 
-def _posix_spawn(argv: list[str], env: Mapping[str, str], files: tuple[int, int]) -> int:
+def _posix_spawn(argv: list[str], env: Mapping[str, str], output: tuple[str, str]) -> int:
     key = (argv[0], env["PATH"])
     program = _found.get(key) or _find(*key)
     try:
@@ -90,8 +94,8 @@ def _posix_spawn(argv: list[str], env: Mapping[str, str], files: tuple[int, int]
             env,
             file_actions=(
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, files[0], 1),
-                (os.POSIX_SPAWN_DUP2, files[1], 2),
+                (os.POSIX_SPAWN_OPEN, 1, output[0], _APPEND, 0),
+                (os.POSIX_SPAWN_OPEN, 2, output[1], _APPEND, 0),
             ),
             setsid=True,
             setsigdef=_IGNORED_BY_PYTHON,
@@ -99,7 +103,7 @@ def _posix_spawn(argv: list[str], env: Mapping[str, str], files: tuple[int, int]
     except FileNotFoundError:
         if _found.pop(key, None) is None:
             raise
-        return _posix_spawn(argv, env, files)
+        return _posix_spawn(argv, env, output)
     _found[key] = program
     return pid
 
@@ -111,19 +115,24 @@ def _find(name: str, path: str) -> str:
     return found
 
 
-def _popen(argv: list[str], cwd: str, env: Mapping[str, str], files: tuple[int, int]) -> int:
-    process = subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=files[0],
-        stderr=files[1],
-        start_new_session=True,
-    )
+def _popen(argv: list[str], cwd: str, env: Mapping[str, str], output: tuple[str, str]) -> int:
+    with open(output[0], "ab", opener=_opener) as out, open(output[1], "ab", opener=_opener) as err:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
     # Whoever asked reaps it by pid; the object must not, and must not complain either.
     process.returncode = 0
     return process.pid
+
+
+def _opener(path: str, _: int) -> int:
+    return os.open(path, _APPEND)
 
 
 def _not_found(program: str, cwd: str, error: FileNotFoundError) -> str:

@@ -20,10 +20,10 @@ def outputs(tmp_path: Path) -> Outputs:
 
 
 def write(output: Output, *lines: str) -> None:
-    """`>text` goes to stderr; each line is seen before the next."""
+    """As a command does. `>text` goes to stderr; each line is seen before the next."""
     for line in lines:
-        file = output.err if line.startswith(">") else output.out
-        os.write(file, line.lstrip(">").encode())
+        with open(output.paths[line.startswith(">")], "ab") as file:
+            file.write(line.lstrip(">").encode())
         output.mark()
 
 
@@ -125,34 +125,43 @@ def test_outputs_are_for_the_daemon_only(outputs: Outputs, tmp_path: Path) -> No
 def test_a_symbolic_link_is_not_written_through(outputs: Outputs, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.touch()
-    (tmp_path / "outputs" / "0").mkdir(parents=True)
-    (tmp_path / "outputs" / "0" / "1.1.out").symlink_to(target)
+    (tmp_path / "outputs" / "slots").mkdir(parents=True)
+    (tmp_path / "outputs" / "slots" / "0.out").symlink_to(target)
     output = outputs.open(1, 1)
     write(output, "x")
     assert "not kept" in output.warning
+    outputs.finish(output, LIMIT)
     assert target.read_bytes() == b""
 
 
 def test_a_silent_attempt_hands_its_files_on(outputs: Outputs, tmp_path: Path) -> None:
     for job in range(1, 1500):
         finished(outputs, job)
-    assert len(names(tmp_path)) <= 4
+    assert names(tmp_path) == ["0.err", "0.out", "owners"]
     finished(outputs, 2000, "x")
     assert text(outputs.read(2000, 1)) == ["x"]
 
 
 def test_a_file_that_a_straggler_holds_is_handed_to_nobody(outputs: Outputs) -> None:
     output = outputs.open(1, 1)
-    straggler = os.dup(output.out)
-    outputs.finish(output, LIMIT)
-    for job in (2, 3, 4):
-        finished(outputs, job)
-    os.write(straggler, b"late")
-    for job in (5, 6, 7):
-        finished(outputs, job, "on time")
-        assert text(outputs.read(job, 1)) == ["on time"]
+    with open(output.paths[0], "ab") as straggler:
+        outputs.finish(output, LIMIT)
+        finished(outputs, 2)
+        straggler.write(b"late")
+    finished(outputs, 3, "on time")
+    assert text(outputs.read(3, 1)) == ["on time"]
     assert text(outputs.read(1, 1)) == ["late"]
-    os.close(straggler)
+
+
+def test_the_outputs_of_a_daemon_that_died_are_found(outputs: Outputs, tmp_path: Path) -> None:
+    for job in (1, 2, 3):
+        write(outputs.open(job, 5), *[f"said by {job}"] * (job != 2))
+    again = Outputs(tmp_path)
+    assert text(again.read(1, 5)) == ["said by 1"]
+    assert text(again.read(2, 5)) == []
+    assert text(again.read(3, 5)) == ["said by 3"]
+    finished(again, 4, "new")
+    assert text(again.read(4, 1)) == ["new"]
 
 
 def test_outputs_go_with_their_jobs(outputs: Outputs, tmp_path: Path) -> None:
@@ -160,7 +169,11 @@ def test_outputs_go_with_their_jobs(outputs: Outputs, tmp_path: Path) -> None:
         finished(outputs, job, "x", ">y")
     finished(outputs, 1, "x", execution=2)
     outputs.remove([1, 1001, 77_000])
-    assert names(tmp_path) == ["2.1.err", "2.1.idx", "2.1.out"]
+    assert [name for name in names(tmp_path) if name.count(".") == 2] == [
+        "2.1.err",
+        "2.1.idx",
+        "2.1.out",
+    ]
 
 
 def test_old_outputs_go_and_live_ones_stay(outputs: Outputs, tmp_path: Path) -> None:
@@ -174,7 +187,7 @@ def test_old_outputs_go_and_live_ones_stay(outputs: Outputs, tmp_path: Path) -> 
         if path.name != "1002.1.out":
             os.utime(path, (1000, 1000))
     outputs.prune(before=2000)
-    assert set(names(tmp_path)) >= {"1002.1.out", "3.1.out", "3.1.err", "w1"}
+    assert set(names(tmp_path)) >= {"1002.1.out", "w1"}
     assert "1.1.out" not in names(tmp_path)
     write(live, "still here")
     assert text(outputs.read(3, 1)) == ["still here"]
