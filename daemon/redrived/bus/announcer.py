@@ -16,7 +16,7 @@ from redrive.models import Event
 from redrive.protocol import codec
 from redrive.protocol.announcements import EVENTS, HEAD, VITALS, EventBatch, Head, Vitals
 from redrived.bus.door import Door
-from redrived.bus.peers import credentials
+from redrived.bus.peers import sender_of
 from redrived.bus.pump import Pump
 
 LARGEST = 64  # bytes of a subscription
@@ -115,9 +115,8 @@ class Announcer:
             self._strays.add(topic)
         else:  # somebody publishes to us, or fills libzmq's memory with topics
             self._dropped["subscription"] += 1
-            self._door.connections.cut_off(
-                credentials(frame) if self._door.is_ipc else str(frame.get("Peer-Address"))
-            )
+            if sender := sender_of(frame, is_ipc=self._door.is_ipc):
+                self._door.connections.cut_off(sender)
         self._heard = frozenset(
             ours for ours in _TOPICS if any(ours.startswith(topic) for topic in self._subscribed)
         )

@@ -17,6 +17,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from redrived.bus.peers import Credentials, user_name
 from redrived.bus.pump import Pump
+from redrived.bus.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Connections:
         self._name = name
         # Descriptor → whose; changed by what the monitor tells, which is in order.
         self._open: dict[int, Credentials | str] = {}
+        self._seldom = Seldom(log)
         self._monitor = context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)  # a full monitor would hold up libzmq's own thread
         self._pump = Pump(self._monitor, self._read_some)
@@ -56,9 +58,10 @@ class Connections:
 
     def cut_off(self, whose: Credentials | str) -> None:
         """End every connection of one process, or from one address."""
-        for descriptor, owner in list(self._open.items()):
+        self._read_some()  # those that have gone since; their descriptors may be others' by now
+        for descriptor, owner in self._open.items():
             if owner == whose:
-                _shut_down(descriptor, whose)
+                _end_if_still(descriptor, whose)
 
     def _read_some(self) -> None:
         for _ in range(TURN):
@@ -72,52 +75,63 @@ class Connections:
                 self._open.pop(told["value"], None)
 
     def _accepted(self, descriptor: int) -> None:
-        whose = _whose(descriptor)
-        if whose is None:
+        connection = _held(descriptor)
+        if connection is None:
             return
-        self._open[descriptor] = whose
-        account = _account(whose)
-        if sum(_account(owner) == account for owner in self._open.values()) > MOST:
-            log.warning(
-                "%s has more than %d connections to the %s socket; the newest is closed",
-                user_name(whose.uid) if isinstance(whose, Credentials) else whose,
-                MOST,
-                self._name,
-            )
-            _shut_down(descriptor, whose)
+        with connection:
+            whose = _whose(connection)
+            if whose is None:
+                return
+            self._open[descriptor] = whose
+            account = _account(whose)
+            if sum(_account(owner) == account for owner in self._open.values()) > MOST:
+                self._seldom.warn(
+                    "%s has %d connections to the %s socket; one more is ended",
+                    user_name(whose.uid) if isinstance(whose, Credentials) else whose,
+                    MOST,
+                    self._name,
+                )
+                _end(connection)
+
+
+def _end_if_still(descriptor: int, whose: Credentials | str) -> None:
+    connection = _held(descriptor)
+    if connection is None:
+        return
+    with connection:
+        if _whose(connection) == whose:
+            _end(connection)
+
+
+def _end(connection: sockets.socket) -> None:
+    """Shut down for both ends; closing it is libzmq's business."""
+    try:
+        connection.shutdown(sockets.SHUT_RDWR)
+    except OSError:
+        pass  # the peer was faster
 
 
 def _account(whose: Credentials | str) -> int | str:
     return whose.uid if isinstance(whose, Credentials) else whose
 
 
-def _whose(descriptor: int) -> Credentials | str | None:
-    """Who is behind a descriptor of libzmq's; None when it is a connection no more."""
+def _held(descriptor: int) -> sockets.socket | None:
+    """A connection of libzmq's, held so that its descriptor cannot become another's meanwhile.
+
+    None when it is closed already; what took its number may be a file, or somebody else's.
+    """
     try:
-        connection = sockets.socket(fileno=os.dup(descriptor))
+        return sockets.socket(fileno=os.dup(descriptor))
     except OSError:
         return None
-    with connection:
-        try:
-            if connection.family != sockets.AF_UNIX:
-                return str(connection.getpeername()[0])
-            raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _UCRED.size)
-        except OSError:
-            return None
+
+
+def _whose(connection: sockets.socket) -> Credentials | str | None:
+    try:
+        if connection.family != sockets.AF_UNIX:
+            return str(connection.getpeername()[0])
+        raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _UCRED.size)
+    except OSError:
+        return None
     pid, uid, _ = _UCRED.unpack(raw)
     return Credentials(uid, pid)
-
-
-def _shut_down(descriptor: int, whose: Credentials | str) -> None:
-    """Only shut down, never closed: the descriptor is libzmq's.
-
-    It may have been closed and given out again since the monitor told of it, so the kernel
-    is asked once more whose it is.
-    """
-    if _whose(descriptor) != whose:
-        return
-    with sockets.socket(fileno=os.dup(descriptor)) as connection:
-        try:
-            connection.shutdown(sockets.SHUT_RDWR)
-        except OSError:
-            log.debug("the connection of %s was gone already", whose)

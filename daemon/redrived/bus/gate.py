@@ -17,6 +17,7 @@ from redrive import keys
 from redrive.errors import ConfigProblem
 from redrive.keys import Role
 from redrived.bus.pump import Pump
+from redrived.bus.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Gate:
     ) -> None:
         self._folder = folder
         self._dropped = dropped
+        self._seldom = Seldom(log)
         self._socket = context.socket(zmq.REP)
         self._pump = Pump(self._socket, self._read_some)
 
@@ -68,7 +70,7 @@ class Gate:
             name = self._name_of(credentials[0], domain.decode())
         if name is None:
             self._dropped["stranger"] += 1
-            log.warning("refused a connection from %s: its key is not let in", address.decode())
+            self._seldom.warn("a connection from %s has no key that is let in", address.decode())
             return [_VERSION, request, b"400", b"this key is not let in", b"", b""]
         return [_VERSION, request, b"200", b"OK", name.encode(), b""]
 

@@ -27,17 +27,32 @@ class Credentials(Struct, frozen=True):
     pid: int
 
 
-def asker_on_ipc(frame: zmq.Frame, role: Role) -> Asker:
-    return _local_asker(credentials(frame), role)
+def asker_of(frame: zmq.Frame, role: Role, *, is_ipc: bool) -> Asker | None:
+    """None for somebody who was gone before the kernel could be asked who it is."""
+    if not is_ipc:
+        name = _told(frame, "User-Id")
+        return Asker(who=f"key:{name}", role=role) if name else None
+    address = _told(frame, "Peer-Address")
+    return _local_asker(_credentials(address), role) if address else None
 
 
-def asker_on_tcp(frame: zmq.Frame, role: Role) -> Asker:
-    return Asker(who=f"key:{frame.get('User-Id')}", role=role)
+def sender_of(frame: zmq.Frame, *, is_ipc: bool) -> Credentials | str | None:
+    """The process or the network address a frame came from."""
+    address = _told(frame, "Peer-Address")
+    return _credentials(address) if is_ipc and address else address
 
 
-def credentials(frame: zmq.Frame) -> Credentials:
+def _told(frame: zmq.Frame, name: str) -> str | None:
+    """What libzmq knows of a frame's connection."""
+    try:
+        return str(frame.get(name))
+    except zmq.ZMQError:
+        return None
+
+
+def _credentials(address: str) -> Credentials:
     """libzmq asks for SO_PEERCRED and writes it down as HOST:UID:GID:PID."""
-    _, uid, _, pid = str(frame.get("Peer-Address")).rsplit(":", 3)
+    _, uid, _, pid = address.rsplit(":", 3)
     return Credentials(int(uid), int(pid))
 
 

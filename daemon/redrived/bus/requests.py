@@ -13,7 +13,7 @@ import zmq
 
 from redrive.keys import Role
 from redrived.bus.door import Door
-from redrived.bus.peers import Asker, asker_on_ipc, asker_on_tcp
+from redrived.bus.peers import Asker, asker_of
 from redrived.bus.pump import Pump
 
 TURN = 32  # messages read before everything else in the daemon has a turn
@@ -39,7 +39,6 @@ class Requests:
     def __init__(self, door: Door, dropped: Counter[str]) -> None:
         self._door = door
         self._socket = door.socket
-        self._asker = asker_on_ipc if door.is_ipc else asker_on_tcp
         self._dropped = dropped
         self._receive: Receive | None = None
         self._pump = Pump(door.socket, self._read_some)
@@ -70,20 +69,24 @@ class Requests:
             except zmq.Again:
                 return
             data = self._read_rest(route)
-            if data is None:
-                self._dropped["frames"] += 1
-            elif self._receive is not None:
-                self._receive(self._asker(data, self._door.role), route.bytes, data.bytes)
+            if data is not None:
+                self._hand_over(route, data)
+
+    def _hand_over(self, route: zmq.Frame, data: zmq.Frame) -> None:
+        asker = asker_of(data, self._door.role, is_ipc=self._door.is_ipc)
+        if asker is None:
+            self._dropped["nameless"] += 1
+        elif self._receive is not None:
+            self._receive(asker, route.bytes, data.bytes)
 
     def _read_rest(self, route: zmq.Frame) -> zmq.Frame | None:
         """The one frame after the route; None, with everything read, if it is not so."""
-        first: zmq.Frame | None = None
-        count = 0
-        frame = route
-        while frame.more:
-            frame = self._socket.recv(zmq.NOBLOCK, copy=False)
-            count += 1
-            first = first or frame
-        if count != 1 or first is None or len(first) > self._door.largest:
-            return None
-        return first
+        frames = 0
+        data = route
+        while data.more:
+            data = self._socket.recv(zmq.NOBLOCK, copy=False)
+            frames += 1
+        if frames == 1 and len(data) <= self._door.largest:
+            return data
+        self._dropped["frames"] += 1
+        return None

@@ -97,11 +97,17 @@ async def test_two_groups_pass_the_folder_and_are_told_apart_by_the_sockets(
         assert owners == [grp.getgrnam(name).gr_gid for name in (viewers, viewers, operators)]
 
 
+@pytest.fixture
+def passable(folder: Path) -> Path:
+    folder.chmod(0o711)
+    return folder
+
+
 @as_root
 async def test_another_user_is_kept_out_and_a_viewer_only_looks(
-    folder: Path, two_groups: list[str]
+    passable: Path, two_groups: list[str]
 ) -> None:
-    folder.chmod(0o711)
+    folder = passable
     viewers, operators = two_groups
     paths = [str(folder / "run" / name) for name in SOCKETS]
     viewer = str(grp.getgrnam(viewers).gr_gid)

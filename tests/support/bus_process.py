@@ -1,0 +1,24 @@
+"""The bus in a process of its own, so that its memory can be told from that of its attackers."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from support.bus import serving
+
+
+async def main(folder: Path) -> None:
+    async with serving(folder) as served:
+        print("up", flush=True)
+        gone = asyncio.Event()
+        asyncio.get_running_loop().add_reader(0, gone.set)
+        while not gone.is_set():
+            served.tell()
+            served.head()
+            await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
