@@ -15,7 +15,7 @@ from redrive.config import Config
 from redrive.errors import ProtocolMismatch, RedriveError
 from redrive.models import Event
 from redrive.protocol.announcements import Vitals
-from redrive.protocol.queries import Request
+from redrive.protocol.queries import Request, Welcome
 from redrive_tui.mirror import Mirror
 
 GATHER = 0.1  # seconds
@@ -75,12 +75,19 @@ class Link:
     async def _resync(self, mirror: Mirror) -> None:
         """The link is there, or there again: who is it, and how do things stand?"""
         self._gathered.clear()
-        welcome = await self._client.hello()
+        welcome = await self._greet()
         if mirror.welcome is not None and welcome.epoch != mirror.welcome.epoch:
             mirror.relink("restarted")
         mirror.meet(welcome)
         mirror.load(await self._client.status())
         self._retries = 0
+
+    async def _greet(self) -> Welcome:
+        """As an operator where that socket lets us in, else as one who looks."""
+        try:
+            return await self._client.hello(as_operator=True)
+        except RedriveError:
+            return await self._client.hello()
 
     async def _hand_over(self, mirror: Mirror) -> None:
         while True:
