@@ -39,6 +39,7 @@ class DateScheduler(AsyncIOScheduler):  # type: ignore[misc]  # it has no types
     """Named dates, each with what to call then."""
 
     def __init__(self) -> None:
+        self._wakes_at = 0.0  # by the loop's clock
         logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every move
         super().__init__(
             jobstores={"default": MemoryJobStore()},
@@ -59,9 +60,9 @@ class DateScheduler(AsyncIOScheduler):  # type: ignore[misc]  # it has no types
             pass  # due, and called on the loop's next turn
 
     def is_armed(self) -> bool:
-        return self._timeout is not None and (
-            self._timeout.when() + WAIT_AFTER_A_PROBLEM > asyncio.get_running_loop().time()
-        )
+        # Not `_timeout.when()`: what uvloop arms for "at once" does not know its time.
+        late = asyncio.get_running_loop().time() - self._wakes_at
+        return self._timeout is not None and late < WAIT_AFTER_A_PROBLEM
 
     def wakeup(self) -> None:
         if self.state != STATE_RUNNING:
@@ -72,7 +73,9 @@ class DateScheduler(AsyncIOScheduler):  # type: ignore[misc]  # it has no types
         except Exception:
             log.exception("looking for due timers failed")
         finally:
-            self._start_timer(LONGEST_WAIT if wait is None else min(wait, LONGEST_WAIT))
+            wait = LONGEST_WAIT if wait is None else min(wait, LONGEST_WAIT)
+            self._wakes_at = asyncio.get_running_loop().time() + wait
+            self._start_timer(wait)
 
     def shutdown(self, wait: bool = False) -> None:
         if self.state != STATE_STOPPED:
