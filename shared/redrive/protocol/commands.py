@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from redrive.instants import Instant
 from redrive.protocol.queries import Hello, Reply, Request
+
+# Checked before the elements are read: an empty one is a byte on the wire and a hundred here.
+AtMost10k = Meta(max_length=10_000)
+AtMost100k = Meta(max_length=100_000)
 
 # ---- new work ----------------------------------------------------------------------------
 
@@ -45,7 +49,7 @@ class Enqueue(Request, frozen=True, kw_only=True):
 
     Reply = Enqueued
     task: str
-    orders: list[JobOrder]
+    orders: Annotated[list[JobOrder], AtMost10k]
     count: int = 1
 
 
@@ -66,7 +70,7 @@ class Started(Reply, frozen=True, kw_only=True):
 class Start(Request, frozen=True, kw_only=True):
     Reply = Started
     pipeline: str
-    orders: list[RunOrder]
+    orders: Annotated[list[RunOrder], AtMost10k]
     mode: str | None = None
 
 
@@ -104,7 +108,7 @@ class Act(Request, frozen=True, kw_only=True):
 
     Reply = Acted
     verb: str
-    ids: list[str] = []
+    ids: Annotated[list[str], AtMost100k] = []
     where: str | None = None
     newest: int | None = None  # with `where`: nothing that arrived after this id
     expected: str | None = None
