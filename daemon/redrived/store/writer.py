@@ -10,6 +10,9 @@ the next statement by itself. What then becomes of the group depends on the trou
 | busy, gone | all of it again, after a growing pause; what may not wait that long is refused |
 | full, read only | what must land (ends of attempts) is kept and tried again each second, the rest is refused |
 | io, corrupt | the writer stops; the daemon goes down and says so |
+
+Where the connection went away during the commit itself, nobody knows whether the group is on
+disk: PostgreSQL is asked what became of the transaction before anything is done again.
 """
 
 from __future__ import annotations
@@ -19,48 +22,21 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import groupby
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from redrive.clock import Clock
 from redrive.errors import RedriveError, TryLater
-from redrived.store.database import Database, Trouble
+from redrived.store.database import Database, Trouble, said
+from redrived.store.group import Entry, Item, Operation, Result, run_group
 from redrived.store.unit import Landed, Unit
 
 log = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-# A set-based change: all items of one kind in a group at once, an answer for each of them. An
-# answer that is an exception is raised where the item came from.
-Operation = Callable[[Unit, Sequence[Item]], Sequence[Result | RedriveError]]
-
 GROUP_LIMIT = 5_000  # items; a longer queue is committed in several groups
 PATIENCE = 10.0  # seconds that work which may be refused waits out a busy database
-
-
-class Entry(Generic[Item, Result]):
-    """One item on its way to the store, and where its answer goes."""
-
-    __slots__ = ("answer", "future", "item", "must_land", "operation", "since")
-
-    def __init__(
-        self,
-        operation: Operation[Item, Result],
-        item: Item,
-        future: asyncio.Future[Result] | None,
-        must_land: bool,
-    ) -> None:
-        self.operation = operation
-        self.item = item
-        self.future = future
-        self.must_land = must_land
-        self.since = time.monotonic()
-        self.answer: Result | BaseException | None = None
 
 
 class StoreFailed(RedriveError):
@@ -69,39 +45,12 @@ class StoreFailed(RedriveError):
     code = "store_failed"
 
 
-def run_group(unit: Unit, entries: Sequence[Entry[Any, Any]]) -> Landed:
-    """Do everything the entries ask for, each failing alone, and write down what was said."""
-    alone = len(entries) == 1
-    for operation, group in groupby(entries, key=lambda entry: entry.operation):
-        _run_together(unit, operation, list(group), alone)
-    return unit.flush()
+class Doubt(NamedTuple):
+    """A group whose commit was asked for and never answered."""
 
-
-def _run_together(
-    unit: Unit,
-    operation: Operation[Any, Any],
-    entries: list[Entry[Any, Any]],
-    alone: bool,
-) -> None:
-    mark = unit.mark()
-    savepoint = None if alone else unit.connection.begin_nested()
-    try:
-        answers = operation(unit, [entry.item for entry in entries])
-    except Exception as error:
-        if unit.database.trouble(error) is not None or savepoint is None:
-            raise
-        savepoint.rollback()
-        unit.forget_since(mark)
-        if len(entries) == 1:
-            entries[0].answer = error
-            return
-        for entry in entries:
-            _run_together(unit, operation, [entry], alone=False)
-        return
-    if savepoint is not None:
-        savepoint.commit()
-    for entry, answer in zip(entries, answers, strict=True):
-        entry.answer = answer
+    transaction: str
+    group: list[Entry[Any, Any]]
+    landed: Landed
 
 
 class Writer:
@@ -129,6 +78,8 @@ class Writer:
         self._waiting: deque[Entry[Any, Any]] = deque()
         self._wake = threading.Condition()
         self._untidy = False
+        self._alone = 0  # how many of those that come next are to have a commit each
+        self._doubt: Doubt | None = None
         self._stopping = False
         self._stop_by = float("inf")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -144,7 +95,8 @@ class Writer:
             self._stopping = True
             self._stop_by = time.monotonic() + within
             self._wake.notify()
-        await asyncio.to_thread(self._thread.join)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
 
     def submit(
         self, operation: Operation[Item, Result], item: Item, *, must_land: bool = False
@@ -153,13 +105,13 @@ class Writer:
         if self._loop is None:
             raise RuntimeError("the writer has not been started")
         future: asyncio.Future[Result] = self._loop.create_future()
-        if self._stopping:
-            future.set_exception(TryLater("the daemon is stopping", hint="ask the next one"))
-            return future
         entry = Entry(operation, item, future, must_land)
         with self._wake:
-            self._waiting.append(entry)
-            self._wake.notify()
+            if self._stopping:
+                future.set_exception(TryLater("the daemon is stopping", hint="ask the next one"))
+            else:
+                self._waiting.append(entry)
+                self._wake.notify()
         return future
 
     def tidy(self) -> None:
@@ -189,19 +141,34 @@ class Writer:
                 self._untidy = self._tidy()
 
     def _next_group(self) -> list[Entry[Any, Any]]:
+        if self._doubt is not None:
+            return self._doubt.group
         with self._wake:
             while not self._waiting and not self._stopping:
                 self._wake.wait()
-            count = min(len(self._waiting), GROUP_LIMIT)
+            count = min(len(self._waiting), 1 if self._alone else GROUP_LIMIT)
+            self._alone -= 1 if self._alone else 0
             return [self._waiting.popleft() for _ in range(count)]
 
     def _commit(self, group: list[Entry[Any, Any]]) -> Landed:
         with self.database.writers.connect() as connection:
+            if self._doubt is not None and (landed := self._landed_after_all(connection)):
+                return landed
             with connection.begin():
-                unit = Unit(connection, self.database, self.node, self._now(connection))
-                landed = run_group(unit, group)
+                now, transaction = self.database.begin(connection, self.clock.now())
+                landed = run_group(Unit(connection, self.database, self.node, now), group)
+                if transaction is not None:
+                    self._doubt = Doubt(transaction, group, landed)
+            self._doubt = None
             self.groups += 1
             return landed
+
+    def _landed_after_all(self, connection: Connection) -> Landed | None:
+        assert self._doubt is not None
+        with connection.begin():
+            has_committed = self.database.has_committed(connection, self._doubt.transaction)
+        doubt, self._doubt = self._doubt, None
+        return doubt.landed if has_committed else None
 
     def _tidy(self) -> bool:
         try:
@@ -210,29 +177,37 @@ class Writer:
             log.info("the store could not be tidied: %s", error)
             return False
 
-    def _now(self, connection: Connection) -> int:
-        return self.database.now(connection, self.clock.now())
-
     def _after_failure(self, group: list[Entry[Any, Any]], error: Exception, pause: float) -> float:
         """What becomes of a group that did not land; how long to rest, below 0: for ever."""
         trouble = self.database.trouble(error)
-        if trouble is None:  # the operation's own doing, and it was alone
-            for entry in group:
-                entry.answer = error
-            self._deliver(group, None)
+        if trouble is not Trouble.GONE:
+            self._doubt = None
+        if trouble is None:
+            self._put_down(group, error)
             return 0.0
-        self._note(trouble)
-        log.warning("the store is in trouble (%s): %s", trouble, getattr(error, "orig", error))
+        self._note(trouble, error)
         if trouble in (Trouble.IO, Trouble.CORRUPT):
             self._fail(group, trouble, error)
             return -1.0
         patience = 0.0 if trouble in (Trouble.FULL, Trouble.READ_ONLY) else PATIENCE
-        self._keep(group, trouble, patience)
+        if self._doubt is None or time.monotonic() >= self._stop_by:
+            self._keep(group, trouble, patience)
         return 1.0 if patience == 0 else min(max(pause * 2, 0.01), 1.0)
+
+    def _put_down(self, group: list[Entry[Any, Any]], error: Exception) -> None:
+        """One of them cannot be written; alone, each finds out whether it is the one."""
+        if len(group) > 1:
+            self._waiting.extendleft(reversed(group))
+            self._alone = len(group)
+            return
+        group[0].answer = error
+        self._deliver(group, None)
 
     def _keep(self, group: list[Entry[Any, Any]], trouble: Trouble, patience: float) -> None:
         """Back into the queue with what must land or may still wait; refuse the rest."""
         now = time.monotonic()
+        if now >= self._stop_by:
+            group += self._take_all()
         refused: list[Entry[Any, Any]] = []
         for entry in reversed(group):
             may_wait = entry.must_land or now - entry.since < patience
@@ -240,32 +215,45 @@ class Writer:
                 self._waiting.appendleft(entry)
             else:
                 entry.answer = TryLater(
-                    f"the store cannot take this now ({_WORDS[trouble]})",
-                    hint="nothing was changed; `redrive doctor` says more",
+                    f"the store cannot take this now ({trouble.in_words})",
+                    hint="it may have been done: look first"
+                    if self._doubt
+                    else "nothing was changed; `redrive doctor` says more",
                     retry_after=1.0,
                 )
                 refused.append(entry)
+        self._doubt = None
         self._deliver(refused, None)
 
     def _fail(self, group: list[Entry[Any, Any]], trouble: Trouble, error: Exception) -> None:
         failed = StoreFailed(
-            f"the store cannot go on ({_WORDS[trouble]}): {getattr(error, 'orig', error)}",
+            f"the store cannot go on ({trouble.in_words}): {said(error)}",
             hint="check the disk; a corrupt store is restored with `redrive restore FILE`",
         )
-        self._stopping = True
-        everything = [*group, *self._waiting]
+        everything = [*group, *self._take_all()]
         for entry in everything:
             entry.answer = failed
         self._deliver(everything, None)
         self._in_loop(lambda: self._on_failed(failed))
 
-    def _rest(self, seconds: float) -> None:
-        if seconds:
-            time.sleep(seconds)
+    def _take_all(self) -> list[Entry[Any, Any]]:
+        """The end: nothing more is let in, and what waits is handed out."""
+        with self._wake:
+            self._stopping = True
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        return waiting
 
-    def _note(self, trouble: Trouble | None) -> None:
+    def _rest(self, seconds: float) -> None:
+        time.sleep(max(0.0, min(seconds, self._stop_by - time.monotonic())))
+
+    def _note(self, trouble: Trouble | None, error: Exception | None = None) -> None:
         if trouble is not self.trouble:
             self.trouble = trouble
+            if error is None:
+                log.warning("the store works again")
+            else:
+                log.warning("the store is in trouble (%s): %s", trouble, said(error))
             self._in_loop(lambda: self._on_trouble(trouble))
 
     def _deliver(self, entries: list[Entry[Any, Any]], landed: Landed | None) -> None:
@@ -282,23 +270,9 @@ class Writer:
 
     def _answer(self, entries: list[Entry[Any, Any]], landed: Landed | None) -> None:
         # The announcement first: whoever is told "enqueued" may ask for it at once.
-        if landed is not None:
-            self._on_landed(landed)
-        for entry in entries:
-            future = entry.future
-            if future is None or future.done():
-                continue
-            if isinstance(entry.answer, BaseException):
-                future.set_exception(entry.answer)
-            else:
-                future.set_result(entry.answer)
-
-
-_WORDS = {
-    Trouble.BUSY: "another program holds the database",
-    Trouble.GONE: "the database does not answer",
-    Trouble.FULL: "the disk is full",
-    Trouble.READ_ONLY: "the database is read only",
-    Trouble.IO: "the disk reports errors",
-    Trouble.CORRUPT: "the database file is damaged",
-}
+        try:
+            if landed is not None:
+                self._on_landed(landed)
+        finally:
+            for entry in entries:
+                entry.tell()

@@ -12,7 +12,7 @@ from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
 from redrived.store.tables import jobs
 from redrived.store.unit import Unit
-from redrived.store.writer import Entry
+from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.ground import Ground
 

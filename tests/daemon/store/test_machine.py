@@ -42,7 +42,7 @@ from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.promote import bring_forward, promote
 from redrived.store.settle import complete, end
 from redrived.store.tables import metadata
-from redrived.store.writer import Entry
+from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.crashes import Killed, dying_after
 from support.databases import database as make_database

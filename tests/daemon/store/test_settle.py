@@ -17,7 +17,7 @@ from redrived.store.give_back import GivenBack, give_back
 from redrived.store.notice import Notice, notice
 from redrived.store.picking import Berth, InHand, TaskRules
 from redrived.store.settle import complete, end
-from redrived.store.writer import Entry
+from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check, check_log
