@@ -46,6 +46,6 @@ class Ender:
             kind=_NOTICED[why],
             ending=why,
             run_id=job.run_id,
-            data={"after": limit},
+            data={"task": job.task, "after": limit},
         )
         self._settler.watch_future(self._store.submit(notice, item, must_land=True))

@@ -16,6 +16,7 @@ from redrived.engine.definitions import Definitions
 from redrived.engine.disk import Disk
 from redrived.engine.dispatcher import Dispatcher
 from redrived.engine.ender import Ender
+from redrived.engine.hooks import Hooks
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
 from redrived.engine.pace import Pace
@@ -30,6 +31,7 @@ from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
 from redrived.engine.watch import Watch
 from redrived.processes.commands import Commands
+from redrived.processes.hook_command import HookCommands
 from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
 from redrived.processes.tree import Trees
@@ -91,6 +93,8 @@ class Engine:
             timers=timers,
         )
         self.promoter = Promoter(store, timers, clock)
+        hook_commands = HookCommands(self.trees, runtime_dir / "hooks")
+        self.hooks = Hooks(store, self.definitions, clock, hook_commands)
         self.rescuer = Rescuer(store, self.settler, self.trees, node)
         self.disk = Disk(store, timers, state_dir)
         self.leadership = Leadership(store, timers, clock)
@@ -106,6 +110,7 @@ class Engine:
         self.reloader = Reloader(self)
         self.services: list[Service] = [
             self.leadership,
+            self.hooks,
             self.rescuer,
             self.breakers,
             Pools(self),
@@ -160,6 +165,7 @@ class Engine:
         self.settler.definitions = definitions
         self.dispatcher.definitions = definitions
         self.redrives.definitions = definitions
+        self.hooks.use(definitions)
         known = set(self.python.pools)
         for name in known & config.pools.keys():
             self.python.pools[name].use(config.pools[name])

@@ -1,0 +1,93 @@
+"""Running the command of a hook: facts in, a word of complaint out, whatever it does.
+
+The facts are its standard input, and a file for those who would rather read one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from redrive.errors import TryLater
+from redrived.processes.environment import inherited
+from redrived.processes.exits import Exits
+from redrived.processes.spawn import CannotRun, spawn
+from redrived.processes.tree import OWNER, Tree, Trees
+
+GRACE = 2.0  # seconds after the deadline
+_EXCERPT = 500  # bytes of its output that a complaint repeats
+_READ_FACTS = 'exec "$@" < "$REDRIVE_FACTS"'
+
+
+class HookCommands:
+    """Used by the main loop only."""
+
+    def __init__(self, trees: Trees, folder: Path) -> None:
+        self._trees = trees
+        self._folder = folder
+        self._exits = Exits()
+        self._numbers = count(1)
+
+    async def run(
+        self, argv: Sequence[str], *, cwd: str, facts: bytes, timeout: float
+    ) -> str | None:
+        """What went wrong, if anything."""
+        number = next(self._numbers)
+        facts_file, output = self._folder / f"{number}.json", self._folder / f"{number}.out"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            facts_file.write_bytes(facts)
+            output.touch(mode=0o600)
+            code = await self._run(list(argv), cwd, facts_file, output, number, timeout)
+            return None if code == 0 else _complaint(code, output)
+        except TimeoutError:
+            return f"it was still running after {timeout:g} s, and was ended"
+        except (CannotRun, TryLater, OSError) as error:
+            return str(error)
+        finally:
+            facts_file.unlink(missing_ok=True)
+            output.unlink(missing_ok=True)
+
+    async def _run(
+        self, argv: list[str], cwd: str, facts: Path, output: Path, number: int, timeout: float
+    ) -> int:
+        mark = f"hook.{number}"
+        env = {
+            **inherited(),
+            OWNER: self._trees.owner,
+            "REDRIVE_ATTEMPT": mark,
+            "REDRIVE_FACTS": str(facts),
+        }
+        words = ["/bin/sh", "-c", _READ_FACTS, "hook", *argv]
+        pid = spawn(words, cwd=cwd, env=env, output=(str(output), str(output)))
+        tree = self._trees.hold(pid, f"REDRIVE_ATTEMPT={mark}")
+        gone = self._watch(tree)
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(gone)
+        finally:
+            await asyncio.shield(self._trees.end(tree, 0 if gone.done() else GRACE))
+
+    def _watch(self, tree: Tree) -> asyncio.Future[int]:
+        """Its exit code, once it has been reaped."""
+        gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def reap() -> None:
+            _, status = os.waitpid(tree.pid, 0)
+            self._trees.release(tree)
+            gone.set_result(os.waitstatus_to_exitcode(status))
+
+        self._exits.watch(os.pidfd_open(tree.pid), reap)
+        return gone
+
+
+def _complaint(code: int, output: Path) -> str:
+    how = f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
+    with output.open("rb") as file:
+        file.seek(max(0, output.stat().st_size - _EXCERPT))
+        said = file.read().decode(errors="replace").strip()
+    return f"{how}: {said}" if said else how
