@@ -11,7 +11,6 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
-from resource import struct_rusage
 from typing import Any
 
 import msgspec
@@ -59,7 +58,6 @@ class Exit(Struct, frozen=True, kw_only=True):
     stdout_tail: str = ""
     stderr_tail: str = ""
     result: dict[str, Any] | None = None  # a JSON object on its last line of stdout
-    max_rss: int = 0  # bytes
     output: int = 0  # bytes written, also those that were cut
     ended: Ended = Ended()  # whom it left behind
 
@@ -83,7 +81,7 @@ class CommandRun:
         self._cleanup = cleanup
         self._ends_under_way = 0
         self._leftovers: asyncio.Task[Ended] | None = None
-        self._reaped: tuple[int, struct_rusage] | None = None
+        self._status: int | None = None  # once the leader has been reaped
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
 
@@ -94,8 +92,7 @@ class CommandRun:
 
     def leader_exited(self) -> None:
         """To be called once, when it can be reaped."""
-        _, status, usage = os.wait4(self.tree.pid, 0)
-        self._reaped = status, usage
+        _, self._status = os.waitpid(self.tree.pid, 0)
         others_are_left = self._trees.release(self.tree)
         if self._ends_under_way:
             return  # it settles when everybody is gone
@@ -121,22 +118,21 @@ class CommandRun:
         return ended
 
     def _settle(self, ended: Ended) -> None:
-        if self._reaped is None or self.exited.done():
+        if self._status is None or self.exited.done():
             return
-        exited = self._describe(*self._reaped, ended)
+        exited = self._describe(self._status, ended)
         try:
             self._cleanup.close()
         finally:
             self.exited.set_result(exited)
 
-    def _describe(self, status: int, usage: struct_rusage, ended: Ended) -> Exit:
+    def _describe(self, status: int, ended: Ended) -> Exit:
         code = os.waitstatus_to_exitcode(status)
         output = self._output
         written = output.size()
         facts = Exit(
             code=code if code >= 0 else None,
             signal=_signal_name(-code) if code < 0 else None,
-            max_rss=usage.ru_maxrss * 1024,
             output=written,
             ended=ended,
         )

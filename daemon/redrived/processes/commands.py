@@ -35,7 +35,7 @@ class Commands:
         self._outputs = outputs
         self._cgroups = cgroups
         self._exits = Exits()
-        self._base = {**inherited(), OWNER: trees.owner}
+        self._base = inherited()
         # Argument files and notify sockets; what is there was an earlier daemon's.
         self._folder = runtime_dir / "attempts"
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -79,11 +79,12 @@ class Commands:
             cleanup.callback(cgroup.remove)
             cgroup.add(pid)
         try:
-            return self._trees.hold(pid, command.mark, cgroup), os.pidfd_open(pid)
+            pidfd = os.pidfd_open(pid)
         except OSError as error:
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise no_room(error) from error
+        return self._trees.hold(pid, command.mark, cgroup), pidfd
 
     def _environment(
         self,
@@ -97,6 +98,7 @@ class Commands:
             "REDRIVE_JOB": str(command.job),
             "REDRIVE_ATTEMPT_NUMBER": str(command.attempt),
             "REDRIVE_ATTEMPT": command.name,
+            OWNER: self._trees.owner,
         }
         if command.run:
             env["REDRIVE_RUN"] = command.run

@@ -16,19 +16,20 @@ class Exits:
     """Used by the main loop only."""
 
     def __init__(self) -> None:
-        self._epoll: select.epoll | None = None
+        self._epoll = select.epoll()
+        self._is_looked_at = False
         self._waiting: dict[int, Callable[[], None]] = {}
 
     def watch(self, pidfd: int, exited: Callable[[], None]) -> None:
         """Call `exited` once, when the process can be reaped; the descriptor is ours from now."""
-        if self._epoll is None:
-            self._epoll = select.epoll()
-            asyncio.get_running_loop().add_reader(self._epoll, self._look, self._epoll)
+        if not self._is_looked_at:
+            asyncio.get_running_loop().add_reader(self._epoll, self._look)
+            self._is_looked_at = True
         self._epoll.register(pidfd, select.EPOLLIN)
         self._waiting[pidfd] = exited
 
-    def _look(self, epoll: select.epoll) -> None:
-        for pidfd, _ in epoll.poll(0):
-            epoll.unregister(pidfd)
+    def _look(self) -> None:
+        for pidfd, _ in self._epoll.poll(0):
+            self._epoll.unregister(pidfd)
             os.close(pidfd)
             self._waiting.pop(pidfd)()

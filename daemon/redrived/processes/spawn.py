@@ -46,7 +46,7 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
     The program opens them by itself, so the kernel can tell whether it still has them open.
     """
     try:
-        if cwd == os.getcwd():
+        if _is_here(cwd):
             return _posix_spawn(argv, env, output)
         return _popen(argv, cwd, env, output)
     except FileNotFoundError as error:
@@ -64,10 +64,12 @@ def limited(argv: list[str], limits: Limits) -> list[str]:
     settings = {
         "-v": limits.memory and limits.memory // 1024,
         "-n": limits.open_files,
-        "-t": limits.cpu and math.ceil(limits.cpu),
         "-f": limits.file_size and limits.file_size // 512,
     }
     lines = [f"ulimit {flag} {value} || exit 126" for flag, value in settings.items() if value]
+    if limits.cpu:  # first SIGXCPU, which says why, and SIGKILL for who ignores it
+        seconds = math.ceil(limits.cpu)
+        lines.append(f"ulimit -S -t {seconds} && ulimit -H -t {seconds + 5} || exit 126")
     if limits.processes:  # the flag is -u in bash, -p in dash
         count = limits.processes
         lines.append(f"ulimit -u {count} 2>/dev/null || ulimit -p {count} || exit 126")
@@ -82,6 +84,13 @@ def no_room(error: OSError) -> NoRoom:
         f"cannot start a command now: {error.strerror}",
         hint="lower [daemon] concurrency, or raise the limits of the service",
     )
+
+
+def _is_here(cwd: str) -> bool:
+    try:
+        return cwd == os.getcwd()
+    except FileNotFoundError:
+        return False  # the daemon's own folder has been removed
 
 
 def _posix_spawn(argv: list[str], env: Mapping[str, str], output: tuple[str, str]) -> int:

@@ -126,7 +126,8 @@ async def test_a_command_finds_only_its_own_environment(
     for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS", "DATABASE_URL", "CURVE_KEY"):
         monkeypatch.setenv(name, "secret")
     cwd = os.getcwd() if where == "here" else str(workshop.folder)
-    run = workshop.running(["env"], cwd=cwd, run="r7", env={"COLOUR": "blue"})
+    env = {"COLOUR": "blue", "REDRIVE_STORE": "another", "REDRIVE_ATTEMPT": "0.0"}
+    run = workshop.running(["env"], cwd=cwd, run="r7", env=env)
     await run.exited
     found = dict(line.split("=", 1) for line in workshop.printed(run).splitlines())
     for inherited in ("PATH", "HOME", "LANG", "TZ"):
@@ -176,12 +177,17 @@ async def test_limits_hold_from_the_first_instruction(workshop: Workshop) -> Non
     )
     look = (
         "import os, resource as r;"
-        "print([r.getrlimit(getattr(r, 'RLIMIT_' + name))[1]"
+        "print([r.getrlimit(getattr(r, 'RLIMIT_' + name))[0]"
         " for name in ('AS', 'NOFILE', 'CPU', 'NPROC', 'FSIZE')], os.nice(0))"
     )
     run = workshop.running([sys.executable, "-c", look], limits=limits)
     await run.exited
     assert workshop.printed(run) == f"[{1 << 30}, 64, 10, 5000, {1 << 20}] 5\n"
+
+
+async def test_who_uses_up_its_processor_time_is_told_so_by_signal(workshop: Workshop) -> None:
+    exited = await workshop.exit_of("while :; do :; done", limits=Limits(cpu=1))
+    assert exited.signal == "SIGXCPU"
 
 
 async def test_a_limit_that_cannot_be_set_fails_the_attempt(workshop: Workshop) -> None:
