@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -15,7 +16,6 @@ from redrive.config import ConfigRejected
 from redrive.errors import Exit, RedriveError
 
 _INTERRUPTED = 130
-_READER_GONE = 141
 
 # The verbs as the help shows them, each with its module beside this one.
 _SECTIONS = {
@@ -110,15 +110,9 @@ def root(context: click.Context) -> None:
 
 
 def main() -> NoReturn:
-    code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = _READER_GONE
-    if code == _READER_GONE:
-        # What is left in the buffer has no reader; the interpreter would complain of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    # A reader that goes away ends us without a word, as it ends every filter.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
@@ -128,8 +122,6 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else Exit.OK
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
-    except BrokenPipeError:
-        return _READER_GONE
     except NoArgsIsHelpError as error:
         error.show()
         return Exit.USAGE

@@ -21,7 +21,7 @@ from redrive.client.sockets import open_socket
 from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_answer, decode_as, encode_call
-from redrive.protocol.envelope import MAX_MESSAGE, Answer
+from redrive.protocol.envelope import Answer
 from redrive.protocol.queries import Hello, Request, Welcome
 
 _NOT_LET_IN = zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -39,8 +39,9 @@ class _Gone(Exception):
 class Channel:
     """Belongs to one running loop; opened by the first question."""
 
-    def __init__(self, address: str, addresses: Addresses, *, name: str) -> None:
+    def __init__(self, address: str, addresses: Addresses, *, name: str, largest: int) -> None:
         self.address = address
+        self._largest = largest  # bytes; the daemon hangs up on more
         self._addresses = addresses
         self._name = name
         self._greeting = asyncio.Lock()
@@ -52,9 +53,9 @@ class Channel:
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
         """The reply to a request, or the error it was refused with."""
         call = encode_call(id, request, timeout)
-        if len(call) > MAX_MESSAGE:
+        if len(call) > self._largest:
             raise UsageProblem(
-                f"the request is {len(call):,} bytes, the most is {MAX_MESSAGE:,}",
+                f"the request is {len(call):,} bytes, the most is {self._largest:,}",
                 hint="pass large data as a file, and its path as the argument",
             )
         deadline = asyncio.get_running_loop().time() + timeout

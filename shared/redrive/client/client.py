@@ -21,6 +21,7 @@ from redrive.errors import DaemonUnreachable
 from redrive.models import Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
+from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY
 from redrive.protocol.queries import Request, Welcome
 
 TIMEOUT = 10.0  # seconds
@@ -40,8 +41,10 @@ class AsyncClient:
     ) -> None:
         self.addresses = addresses_of(config)
         self.timeout = timeout
-        self._queries = Channel(self.addresses.query, self.addresses, name=name)
-        self._changes = Channel(self.addresses.control, self.addresses, name=name)
+        self._queries = Channel(self.addresses.query, self.addresses, name=name, largest=MAX_QUERY)
+        self._changes = Channel(
+            self.addresses.control, self.addresses, name=name, largest=MAX_MESSAGE
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrive.clock import SECOND
+from redrive.lifecycle import JobState
+from redrive.models import Job, Run
+from redrive.protocol.commands import Enqueue, Enqueued, EnqueuedJob, JobOrder, Started
+from redrive.protocol.envelope import Refusal
+from redrive.protocol.queries import JobPage, JobReply, RunReply
+from support.peer import Peer
+
+from .conftest import Redrive
+
+
+@pytest.fixture(autouse=True)
+def _accepting(peer: Peer) -> None:
+    def accept(request: Enqueue) -> Enqueued:
+        count = len(request.orders) * request.count
+        jobs = [EnqueuedJob(id=12 + at, state="queued", created=True) for at in range(count)]
+        return Enqueued(count=count, created=count, first_id=12, last_id=11 + count, jobs=jobs)
+
+    peer.replies["Enqueue"] = accept
+
+
+def ending(peer: Peer, *states: JobState) -> None:
+    jobs = [
+        Job(id=12 + at, task="parse", queue="q", state=state) for at, state in enumerate(states)
+    ]
+    peer.replies["ListJobs"] = JobPage(jobs=jobs, after=None, as_of=1)
+    peer.replies["ShowJob"] = JobReply(job=jobs[0], history=[])
+
+
+def test_a_value_is_json_when_it_parses_and_text_otherwise(peer: Peer, redrive: Redrive) -> None:
+    redrive("enqueue", "parse", "n=3", "ok=true", "list=[1]", "path=a.zip", "text=1=2", "empty=")
+    (asked,) = peer.asked_for("Enqueue")
+    assert asked.orders[0].args == {
+        "n": 3,
+        "ok": True,
+        "list": [1],
+        "path": "a.zip",
+        "text": "1=2",
+        "empty": "",
+    }
+
+
+def test_pairs_are_laid_over_the_args(peer: Peer, redrive: Redrive) -> None:
+    redrive("enqueue", "parse", "--args", '{"a": 1, "b": 2}', "b=3")
+    assert peer.asked_for("Enqueue")[0].orders[0].args == {"a": 1, "b": 3}
+
+
+def test_every_option_reaches_the_order(peer: Peer, redrive: Redrive) -> None:
+    redrive(
+        *("enqueue", "parse", "--queue", "bulk", "--operation", "request", "--mode", "auto"),
+        *("--priority", -2, "--delay", "1m30s", "--at", "1970-01-01T00:01:00Z"),
+        *("--unique", "k", "--hold"),
+    )
+    assert peer.asked_for("Enqueue")[0].orders == [
+        JobOrder(
+            queue="bulk",
+            operation="request",
+            mode="auto",
+            priority=-2,
+            delay=90.0,
+            at=60 * SECOND,
+            unique="k",
+            hold=True,
+        )
+    ]
+
+
+def test_json_is_one_object_of_id_state_and_created(redrive: Redrive) -> None:
+    said = redrive("enqueue", "parse", "--json")
+    assert said.object == {"id": 12, "state": "queued", "created": True}
+
+
+def test_a_bulk_prints_its_sum(peer: Peer, redrive: Redrive) -> None:
+    said = redrive("--json", "enqueue", "parse", "--count", 3)
+    assert said.object == {"count": 3, "created": 3, "first_id": 12, "last_id": 14}
+    assert peer.asked_for("Enqueue")[0].count == 3
+
+
+def test_a_file_is_read_line_by_line_over_the_options(
+    peer: Peer, redrive: Redrive, tmp_path: Path
+) -> None:
+    file = tmp_path / "jobs.ndjson"
+    file.write_text('{"args": {"n": 1}, "delay": "2m"}\n\n{"priority": 5, "queue": "manual"}\n')
+    said = redrive("enqueue", "parse", "all=1", "--queue", "bulk", "--from-file", file, "--json")
+    assert said.object == {"count": 2, "created": 2, "first_id": 12, "last_id": 13}
+    assert peer.asked_for("Enqueue")[0].orders == [
+        JobOrder(args={"all": 1, "n": 1}, queue="bulk", delay=120.0),
+        JobOrder(args={"all": 1}, queue="manual", priority=5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said_of_it"),
+    [
+        ("{", "JSON"),
+        ("[1]", "object"),
+        ('{"arg": {}}', "unknown option 'arg'"),
+        ('{"args": [1]}', "object"),
+        ('{"delay": "soon"}', "duration"),
+        ('{"priority": "high"}', "int"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_enqueued(
+    peer: Peer, redrive: Redrive, tmp_path: Path, line: str, said_of_it: str
+) -> None:
+    file = tmp_path / "jobs.ndjson"
+    file.write_text("{}\n" * 3000 + line + "\n")
+    said = redrive("enqueue", "parse", "--from-file", file)
+    assert said.code == 2
+    assert f"line 3001 of {file}: " in said.err
+    assert said_of_it in said.err
+    assert peer.asked_for("Enqueue") == []
+
+
+def test_standard_input_can_be_the_file(
+    peer: Peer, redrive: Redrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pipe(io.BytesIO):
+        name = "<stdin>"
+
+        def seekable(self) -> bool:
+            return False
+
+    typed = io.TextIOWrapper(Pipe(b'{"args": {"n": 1}}\n{"args": {"n": 2}}\n'))
+    monkeypatch.setattr(sys, "stdin", typed)
+    said = redrive("enqueue", "parse", "--from-file", "-", "--json")
+    assert said.object["count"] == 2
+
+
+def test_waiting_tells_how_the_job_ended(peer: Peer, redrive: Redrive) -> None:
+    ending(peer, JobState.DONE)
+    said = redrive("enqueue", "parse", "--wait", "--json")
+    assert (said.code, said.object["state"], said.object["created"]) == (0, "done", True)
+
+
+def test_waiting_for_a_job_that_dies_exits_with_1(peer: Peer, redrive: Redrive) -> None:
+    ending(peer, JobState.DEAD)
+    said = redrive("enqueue", "parse", "--wait")
+    assert (said.code, said.out) == (1, "job 12 queued\njob 12 dead\n")
+
+
+def test_waiting_too_long_exits_with_124(peer: Peer, redrive: Redrive) -> None:
+    ending(peer, JobState.LEASED)
+    said = redrive("enqueue", "parse", "--wait", "--timeout", "50ms")
+    assert said.code == 124
+    assert "time ran out before 12 had ended" in said.err
+
+
+def test_waiting_for_a_bulk_counts_the_ends(peer: Peer, redrive: Redrive) -> None:
+    ending(peer, JobState.DONE, JobState.DEAD, JobState.DONE)
+    said = redrive("enqueue", "parse", "--count", 3, "--wait", "--json")
+    assert (said.code, said.object["states"]) == (1, {"done": 2, "dead": 1})
+
+
+def test_a_refused_order_exits_as_the_daemon_says(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Enqueue"] = Refusal(
+        code="usage", message="there is no task 'pars'", hint="did you mean parse?", exit_code=2
+    )
+    said = redrive("enqueue", "pars")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "redrive: there is no task 'pars'\n  did you mean parse?\n"
+
+
+def test_a_run_is_started_with_its_key_and_batch(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Start"] = Started(count=1, created=1, first_id="r7", last_id="r7", runs=["r7"])
+    peer.replies["ShowRun"] = RunReply(run=Run(id="r7", pipeline="ingest"))
+    said = redrive("start", "ingest", "n=1", "--batch", "b", "--key", "k", "--json")
+    assert (said.object["id"], said.object["created"]) == ("r7", True)
+    (asked,) = peer.asked_for("Start")
+    assert (asked.pipeline, asked.orders[0].args) == ("ingest", {"n": 1})
+    assert (asked.orders[0].batch, asked.orders[0].key) == ("b", "k")
+
+
+def test_a_file_of_runs_prints_its_sum(peer: Peer, redrive: Redrive, tmp_path: Path) -> None:
+    peer.replies["Start"] = Started(count=2, created=2, first_id="r7", last_id="r8")
+    file = tmp_path / "items.ndjson"
+    file.write_text("".join(json.dumps({"key": key}) + "\n" for key in "ab"))
+    said = redrive("start", "fetch", "--batch", "b", "--from-file", file, "--json")
+    assert said.object == {"count": 2, "created": 2, "first_id": "r7", "last_id": "r8"}
+    assert [each.key for each in peer.asked_for("Start")[0].orders] == ["a", "b"]

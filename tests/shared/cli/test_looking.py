@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import pytest
+
+from redrive.lifecycle import JobState
+from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
+from redrive.protocol import queries
+from redrive.protocol.queries import JobPage, JobReply, ListJobs, LogReply, ReadLog
+from support.peer import Peer, event
+
+from .conftest import Redrive
+
+ERROR = ErrorRecord(
+    error_type="timeout",
+    category="transient",
+    message="timed out",
+    user_message="Processing timed out",
+    guidance="Will retry automatically.",
+    rule="builtin pattern timeout",
+)
+JOB = Job(
+    id=12,
+    task="parse",
+    queue="bulk",
+    state=JobState.DEAD,
+    reason="exhausted",
+    attempts=1,
+    error=ERROR,
+    budgets=Budgets(attempts=1),
+)
+REPLY = JobReply(
+    job=JOB,
+    history=[
+        Attempt(
+            execution=1,
+            attempt=1,
+            life=1,
+            started_at=0,
+            ended_at=1_500_000,
+            outcome="failed",
+            error=ERROR,
+            decision=Decision(retry=False, rule="max_attempts", because="no attempt is left"),
+        )
+    ],
+    policy="1 attempt",
+    next="`redrive requeue 12` gives it another life",
+)
+
+
+def many_jobs(peer: Peer, count: int) -> None:
+    def page(request: ListJobs) -> JobPage:
+        first = int(request.after or 0)
+        ids = range(first + 1, min(first + request.limit, count) + 1)
+        jobs = [Job(id=id, task="t", queue="q") for id in ids]
+        return JobPage(jobs=jobs, after=str(ids[-1]) if ids[-1] < count else None, as_of=1)
+
+    peer.replies["ListJobs"] = page
+
+
+def test_a_job_is_shown_with_its_history_in_one_object(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["ShowJob"] = REPLY
+    shown = redrive("show", 12, "--json").object
+    assert (shown["id"], shown["state"], shown["error"]["error_type"]) == (12, "dead", "timeout")
+    assert shown["history"][0]["started_at"] == "1970-01-01T00:00:00.000000Z"
+    assert shown["history"][0]["decision"]["rule"] == "max_attempts"
+    assert shown["next"].startswith("`redrive requeue 12`")
+
+
+def test_a_job_is_shown_to_people_with_what_went_wrong_and_what_to_do(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.replies["ShowJob"] = REPLY
+    out = redrive("show", 12).out
+    for text in ("dead (exhausted)", "Processing timed out", "Will retry automatically.",
+                 "max_attempts: no attempt is left", "1.5s", "Next: `redrive requeue 12`"):  # fmt: skip
+        assert text in out
+
+
+def test_a_run_is_shown_with_its_steps(peer: Peer, redrive: Redrive) -> None:
+    step = StepState(name="download", why="Request failed; download skipped")
+    run = Run(id="r7", pipeline="fetch", steps=[step])
+    peer.replies["ShowRun"] = queries.RunReply(run=run)
+    shown = redrive("show", "r7", "--json").object
+    assert shown["id"] == "r7"
+    assert shown["steps"][0]["why"] == "Request failed; download skipped"
+    assert "Request failed; download skipped" in redrive("show", "r7").out
+
+
+@pytest.mark.parametrize("id", ["x", "0", "r", "-1", "12x", "../etc/passwd"])
+def test_what_is_no_id_is_refused_before_the_daemon_is_asked(
+    peer: Peer, redrive: Redrive, id: str
+) -> None:
+    assert redrive("show", "--", id).code == 2
+    assert peer.asked == []
+
+
+def test_a_list_in_json_is_whole_and_one_object_a_line(peer: Peer, redrive: Redrive) -> None:
+    many_jobs(peer, 1203)
+    said = redrive("jobs", "--json")
+    assert [line["id"] for line in said.lines] == list(range(1, 1204))
+    assert said.err == ""
+
+
+def test_a_list_for_people_ends_and_says_how_to_go_on(peer: Peer, redrive: Redrive) -> None:
+    many_jobs(peer, 1203)
+    said = redrive("jobs")
+    assert len(said.out.splitlines()) == 1 + 50
+    assert said.err == "there are more: --after 50\n"
+    assert redrive("jobs", "--after", 50, "--limit", 2, "--json").lines[0]["id"] == 51
+
+
+def test_filter_and_order_are_the_daemons_business(peer: Peer, redrive: Redrive) -> None:
+    many_jobs(peer, 1)
+    redrive("jobs", "--where", "state:dead age>2h", "--sort", "-attempt")
+    (asked,) = peer.asked_for("ListJobs")
+    assert (asked.where, asked.sort) == ("state:dead age>2h", "-attempt")
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply"),
+    [
+        ("runs", queries.RunPage(runs=[], after=None, as_of=1)),
+        ("batches", queries.BatchPage(batches=[], as_of=1)),
+        ("groups", queries.GroupPage(groups=[], as_of=1)),
+        ("queues", queries.QueuePage(queues=[], as_of=1)),
+        ("schedules", queries.SchedulePage(schedules=[], as_of=1)),
+        ("nodes", queries.NodePage(nodes=[], as_of=1)),
+        ("redrives", queries.RedrivePage(redrives=[])),
+    ],
+)
+def test_an_empty_list_is_no_line_in_json_and_a_word_for_people(
+    peer: Peer, redrive: Redrive, verb: str, reply: queries.Reply
+) -> None:
+    kind = type(reply).__name__.removesuffix("Page")
+    name = {"Batch": "Batches"}.get(kind, f"{kind}s")
+    peer.replies[f"List{name}"] = reply
+    assert redrive(verb, "--json").out == ""
+    assert redrive(verb).out.startswith("no ")
+
+
+def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
+    fired = queries.FireRow(slot=0, at=0, outcome="fired", job=1, state="done")
+    gate = queries.GateRow(step="download", round=1, unsettled=2, waiting=3)
+    rows: dict[str, tuple[str, queries.Reply]] = {
+        "runs": (
+            "ListRuns",
+            queries.RunPage(runs=[Run(id="r7", pipeline="fetch")], after=None, as_of=1),
+        ),
+        "batches": (
+            "ListBatches",
+            queries.BatchPage(
+                batches=[
+                    queries.BatchRow(
+                        name="b", pipeline="p", created_at=0, runs=3, running=1, done=1,
+                        failed=1, cancelled=0, gates=[gate],
+                    )
+                ],
+                as_of=1,
+            ),
+        ),
+        "groups": (
+            "ListGroups",
+            queries.GroupPage(
+                groups=[
+                    queries.GroupRow(
+                        fingerprint="a41f", error_type="timeout", category="transient",
+                        signature="timed out", dead=2, retrying=1, first_at=0, last_at=0,
+                        tasks={"parse": 3}, queues={"bulk": 3}, sample=12,
+                    )
+                ],
+                as_of=1,
+            ),
+        ),
+        "schedules": (
+            "ListSchedules",
+            queries.SchedulePage(
+                schedules=[
+                    queries.ScheduleRow(
+                        name="nightly", what="task sync", words="daily at 03:00",
+                        timezone="UTC", next=[1], last=[fired], paused=True,
+                    )
+                ],
+                as_of=1,
+            ),
+        ),
+        "redrives": (
+            "ListRedrives",
+            queries.RedrivePage(
+                redrives=[
+                    queries.RedriveRow(
+                        id=3, state="running", created_at=0, by="uid 0", where="state:dead",
+                        total=4, requeued=3, skipped=0, succeeded=2, failed=1,
+                    )
+                ]
+            ),
+        ),
+    }  # fmt: skip
+    for verb, (request, reply) in rows.items():
+        peer.replies[request] = reply
+        assert len(redrive(verb).out.splitlines()) == 2, verb
+        assert redrive(verb, "--json").object, verb
+
+
+def test_the_log_in_json_is_whole_and_oldest_first(peer: Peer, redrive: Redrive) -> None:
+    peer.log = [event(seq) for seq in range(1, 2301)]
+    assert [line["seq"] for line in redrive("events", "--json").lines] == list(range(1, 2301))
+
+
+def test_the_log_for_people_is_its_newest_part(peer: Peer, redrive: Redrive) -> None:
+    peer.log = [event(seq) for seq in range(1, 201)]
+    lines = redrive("events").out.splitlines()
+    assert len(lines) == 50
+    assert lines[-1].split()[0] == "200"
+    assert len(redrive("events", "--last", 3).out.splitlines()) == 3
+    assert [line["seq"] for line in redrive("events", "--after", 198, "--json").lines] == [199, 200]
+
+
+def test_the_log_of_one_job_is_asked_for_by_its_id(peer: Peer, redrive: Redrive) -> None:
+    peer.log = [event(12)]
+    assert redrive("events", 12, "--json").object["job"] == 12
+    assert peer.asked_for("ListEvents")[0].id == "12"
+
+
+def output(peer: Peer, written: bytes) -> None:
+    def read(request: ReadLog) -> LogReply:
+        data = written[request.offset : request.offset + 4]
+        return LogReply(
+            data=data,
+            offset=request.offset + len(data),
+            size=len(written),
+            finished=True,
+            attempt=1,
+            execution=request.attempt or 1,
+        )
+
+    peer.replies["ReadLog"] = read
+
+
+def test_output_is_printed_as_it_was(peer: Peer, redrive: Redrive) -> None:
+    output(peer, b"one\x1b[31m\ntwo\n")
+    assert redrive("logs", 12).out == "one\x1b[31m\ntwo\n"
+
+
+def test_output_in_json_is_one_object(peer: Peer, redrive: Redrive) -> None:
+    output(peer, "größe\n".encode())
+    shown = redrive("logs", 12, "--attempt", 2, "--json").object
+    assert (shown["id"], shown["execution"], shown["output"]) == (12, 2, "größe\n")
+
+
+def test_following_output_ends_with_the_job(peer: Peer, redrive: Redrive) -> None:
+    output(peer, b"done\n")
+    peer.replies["ShowJob"] = REPLY
+    assert redrive("logs", 12, "-f").out == "done\n"
+
+
+def test_why_tells_the_reason_and_the_values_behind_it(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Why"] = queries.WhyReply(
+        id="12", state="queued", code="paused", text="queue bulk is paused",
+        saw={"by": "uid 0"}, hint="`redrive resume bulk`",
+    )  # fmt: skip
+    assert redrive("why", 12).out == (
+        "12 is queued: queue bulk is paused\n  by  uid 0\n  `redrive resume bulk`\n"
+    )
+    assert redrive("why", 12, "--json").object["code"] == "paused"
+
+
+def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
+    def ends(*states: JobState) -> None:
+        jobs = [Job(id=12 + at, task="t", queue="q", state=each) for at, each in enumerate(states)]
+        peer.replies["ListJobs"] = JobPage(jobs=jobs, after=None, as_of=1)
+
+    ends(JobState.DONE, JobState.DONE)
+    assert redrive("wait", 12, 13).code == 0
+    ends(JobState.DONE, JobState.CANCELLED)
+    said = redrive("wait", "12,13", "--json")
+    assert (said.code, said.lines) == (
+        1,
+        [{"id": 12, "state": "done"}, {"id": 13, "state": "cancelled"}],
+    )
+    ends(JobState.DONE, JobState.RETRY)
+    assert redrive("wait", "12,13", "--timeout", "50ms").code == 124
+    assert redrive("wait").code == 2

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from redrive.lifecycle import JobState
+from redrive.models import Job, Run, StepState
+from redrive.protocol.commands import Act, Acted, Outcome, Refused
+from redrive.protocol.queries import Preview, PreviewReply, RunReply
+from support.peer import Peer
+
+from .conftest import Redrive
+
+VERBS = ["requeue", "cancel", "kill", "restart", "run-now", "hold", "release", "discard"]
+
+
+def refused(code: str, exit_code: int, retry_after: float | None = None) -> Refused:
+    return Refused(
+        code=code, message="not now", hint="wait", retry_after=retry_after, exit_code=exit_code
+    )
+
+
+@pytest.fixture(autouse=True)
+def _obeying(peer: Peer) -> None:
+    def act(request: Act) -> Acted:
+        return Acted(outcomes=[Outcome(id=id, done=True, state="queued") for id in request.ids])
+
+    peer.replies["Act"] = act
+    peer.replies["Preview"] = PreviewReply(
+        total=4,
+        by_state={"dead": 3, "done": 1},
+        fits=3,
+        excluded={"it is done": 1},
+        sample=[Job(id=12, task="parse", queue="bulk", state=JobState.DEAD)],
+        as_of=100,
+        newest=90,
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_acts_on_one_job(peer: Peer, redrive: Redrive, verb: str) -> None:
+    said = redrive(verb, 12, "--json", "--reason", "because")
+    assert said.object == {"id": 12, "done": True, "state": "queued", "refused": None}
+    assert peer.asked_for("Act") == [Act(verb=verb, ids=["12"], reason="because")]
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"), [("try_later", 75), ("not_allowed", 77), ("wrong_state", 1)]
+)
+def test_a_refusal_of_one_job_is_the_exit_code(
+    peer: Peer, redrive: Redrive, code: str, exit_code: int
+) -> None:
+    outcome = Outcome(id="12", done=False, state="dead", refused=refused(code, exit_code))
+    peer.replies["Act"] = Acted(outcomes=[outcome])
+    said = redrive("requeue", 12)
+    assert (said.code, said.out) == (exit_code, "")
+    assert said.err == "redrive: requeue 12: not now\n  wait\n"
+
+
+@pytest.mark.parametrize("target", [("12", "13"), ("12,r7",), ("--where", "state:dead")])
+def test_a_set_wants_yes_where_nobody_can_be_asked(
+    peer: Peer, redrive: Redrive, target: tuple[str, ...]
+) -> None:
+    said = redrive("cancel", *target)
+    assert said.code == 2
+    assert "--yes" in said.err
+    assert peer.asked == []
+
+
+def test_of_a_set_each_has_a_result_and_one_that_failed_exits_with_1(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.replies["Act"] = Acted(
+        outcomes=[
+            Outcome(id="12", done=True, state="cancelled"),
+            Outcome(id="r7", done=False, state="done", refused=refused("wrong_state", 1)),
+        ]
+    )
+    said = redrive("cancel", "12,r7", "--yes", "--json")
+    assert said.code == 1
+    assert [(line["id"], line["done"]) for line in said.lines] == [(12, True), ("r7", False)]
+    assert said.lines[1]["refused"]["code"] == "wrong_state"
+
+
+def test_an_id_that_is_named_twice_is_acted_on_once(peer: Peer, redrive: Redrive) -> None:
+    redrive("cancel", 12, "12,13", "--yes")
+    assert peer.asked_for("Act")[0].ids == ["12", "13"]
+
+
+def test_a_redrive_prints_its_id(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Act"] = Acted(outcomes=[], redrive=3, total=386)
+    said = redrive(
+        *("requeue", "-w", "state:dead", "--canary", 1, "--pace", "50/min"),
+        *("--stop-at", "20%", "--force", "--yes", "--json"),
+    )
+    assert said.object == {"redrive": 3, "total": 386}
+    assert peer.asked_for("Act") == [
+        Act(verb="requeue", where="state:dead", canary=1, pace="50/min", stop_at=0.2, force=True)
+    ]
+
+
+def test_a_run_goes_on_from_a_step(peer: Peer, redrive: Redrive) -> None:
+    redrive("requeue", "r7", "--from", "parse")
+    assert peer.asked_for("Act") == [Act(verb="requeue", ids=["r7"], from_step="parse")]
+
+
+def test_a_dry_run_shows_and_changes_nothing(peer: Peer, redrive: Redrive) -> None:
+    said = redrive("requeue", "--where", "queue:bulk", "--dry-run")
+    assert said.code == 0
+    assert "requeue would change 3 of 4 jobs (3 dead, 1 done)" in said.out
+    assert "not 1: it is done" in said.out
+    assert peer.asked_for("Preview") == [Preview(verb="requeue", where="queue:bulk")]
+    assert peer.asked_for("Act") == []
+
+
+def test_a_dry_run_in_json_is_one_object(redrive: Redrive) -> None:
+    said = redrive("requeue", "--where", "queue:bulk", "--dry-run", "--json")
+    assert (said.object["total"], said.object["fits"]) == (4, 3)
+
+
+def test_a_dry_run_on_a_run_is_about_the_jobs_of_its_steps(peer: Peer, redrive: Redrive) -> None:
+    steps = [StepState(name="a", job=20), StepState(name="b", job=21), StepState(name="c")]
+    peer.replies["ShowRun"] = RunReply(run=Run(id="r7", pipeline="p", steps=steps))
+    redrive("cancel", "r7", "12", "--dry-run")
+    assert peer.asked_for("Preview")[0].ids == [12, 20, 21]
+
+
+@pytest.mark.parametrize("arguments", [(), ("12", "--where", "state:dead")])
+def test_a_verb_wants_ids_or_a_filter(redrive: Redrive, arguments: tuple[str, ...]) -> None:
+    said = redrive("hold", *arguments)
+    assert said.code == 2
+    assert "either ids or --where" in said.err
+
+
+def test_a_filter_with_a_mistake_is_pointed_at_before_the_daemon_is_asked(
+    peer: Peer, redrive: Redrive
+) -> None:
+    said = redrive("cancel", "--where", "state:dead stat:x", "--yes")
+    assert said.code == 2
+    assert "state:dead stat:x\n           ^" in said.err
+    assert peer.asked == []
