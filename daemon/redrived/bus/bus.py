@@ -10,7 +10,7 @@ from pathlib import Path
 
 import zmq
 
-from redrive.clock import Instant
+from redrive.instants import Instant
 from redrive.config.sections import Bus as Settings
 from redrive.keys import Role
 from redrive.models import Event
