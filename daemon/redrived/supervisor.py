@@ -60,6 +60,8 @@ class Supervisor:
             lock.take()
         try:
             become_parent()
+            # Relative to the config, as everything in it; starting a command is cheapest here.
+            os.chdir(self.config.folder)
             self._listen_for_signals()
             await self._serve()
         finally:

@@ -19,6 +19,7 @@ from redrived.engine.ender import Ender
 from redrived.engine.hooks import Hooks
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
+from redrived.engine.orphans import Orphans
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
 from redrived.engine.promoter import Promoter
@@ -30,6 +31,7 @@ from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
 from redrived.engine.watch import Watch
+from redrived.processes.cgroup import delegated
 from redrived.processes.commands import Commands
 from redrived.processes.hook_command import HookCommands
 from redrived.processes.output import Outputs
@@ -76,7 +78,10 @@ class Engine:
         self.python = PythonRunner(store, clock, self.attempts, self.settler, self.pace)
         self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
-            Commands(self.trees, self.outputs, runtime_dir), clock, self.attempts, self.settler
+            Commands(self.trees, self.outputs, runtime_dir, delegated()),
+            clock,
+            self.attempts,
+            self.settler,
         )
         self.http = HttpRunner(clock, self.attempts, self.settler)
         self.dispatcher = Dispatcher(
@@ -112,6 +117,7 @@ class Engine:
             self.leadership,
             self.hooks,
             self.rescuer,
+            Orphans(self.trees, timers),
             self.breakers,
             Pools(self),
             self.promoter,
