@@ -10,6 +10,7 @@ from redrive.protocol import commands, queries
 from redrive.protocol.queries import Request
 from redrived.api import (
     acting,
+    backup,
     enqueue,
     events,
     jobs,
@@ -49,6 +50,7 @@ COMMANDS: Mapping[type[Request], Any] = {
     commands.ResumeIt: pausing.resume,
     commands.Drain: pausing.drain,
     commands.Reload: reload.reload,
+    commands.Backup: backup.backup,
 }
 
 

@@ -57,6 +57,7 @@ _SECTIONS = {
         "pipeline": "pipeline",
         "keys": "keys",
         "backup": "backup",
+        "restore": "restore",
         "completion": "completion",
     },
 }
