@@ -156,9 +156,14 @@ class PythonRunner:
     def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None:
         hand = self._hands.get(worker, {})
         returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
+        unbegun: list[InHand] = []
         for job in returned:
-            self._attempts.pop(job.id, job.lease)
-        self._settler.gave_back(returned)
+            attempt = self._attempts.pop(job.id, job.lease)
+            if attempt is None:
+                unbegun.append(job)
+            else:  # it counted as begun from the hand-over on, and the log says so
+                self._settler.returned(job, attempt)
+        self._settler.gave_back(unbegun)
 
     def lost(self, worker: Worker, loss: Loss) -> None:
         hand = self._hands.pop(worker, {})

@@ -18,7 +18,6 @@ from redrive.clock import SECOND, Clock, iso
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, plain
-from redrive.policy import RetryPolicy
 from redrive.rules import Classification, Evidence, Said
 from redrived.engine import facts
 from redrived.engine.attempt import Attempt, Ending
@@ -174,6 +173,15 @@ class Settler:
             ),
         )
 
+    def returned(self, job: InHand, attempt: Attempt) -> None:
+        """A worker hands a job back that was taken for begun: nothing was executed."""
+        now = self._clock.now()
+        if attempt.ending is None:
+            self._interrupted(job, now, "its worker, before it began")
+            return
+        ended = facts.Interrupted(attempt.by or attempt.ending)
+        self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=ended))
+
     def left_behind(self, job: InHand, ending: Ending | None, by: str | None) -> None:
         """An earlier daemon died while it ran; `ending` is what was being done about it."""
         now = self._clock.now()
@@ -291,7 +299,6 @@ class Settler:
     def _decide(self, attempt: Attempt | None, told: End) -> None:
         job = told.job
         definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
-        policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
         found = decide(
             Facts(
                 ended=told.ended,
@@ -304,7 +311,7 @@ class Settler:
                 lost=job.lost,
                 max_lost=definition.task.max_lost if definition else 3,
                 unknown=job.unknowns,
-                policy=policy,
+                policy=self.definitions.policy(job),
                 on_lost=definition.task.on_lost if definition else "retry",
                 known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
             )
