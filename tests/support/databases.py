@@ -103,6 +103,13 @@ def postgresql_url() -> str:
     return _url(name)
 
 
+def empty_postgresql_url() -> str:
+    """A PostgreSQL database of its own, without any table."""
+    name = f"redrive_{next(_numbers)}"
+    _create(name)
+    return _url(name)
+
+
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[Database]:
     if kind == "sqlite":

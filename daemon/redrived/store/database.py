@@ -125,6 +125,20 @@ class Database:
         """
         return _rows(self.is_sqlite, columns)
 
+    def make_room(self) -> None:
+        """Create the file of a SQLite store for nobody else; -wal and -shm take its mode."""
+        if self.is_sqlite:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError:
+                pass
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Let no other node migrate at the same time; SQLite's transaction sees to that."""
+        if not self.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('redrive schema'))"))
+
     def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
         """The instant of a unit of work, the database's where machines share it; and its name.
 
@@ -229,7 +243,6 @@ def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
 
 
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
-    os.umask(0o077)  # the -wal and -shm files take their mode at creation
     options: dict[str, Any] = {
         "connect_args": {
             "isolation_level": None,
@@ -300,6 +313,7 @@ def _postgresql_engines(url: str, durability: Durability) -> tuple[Engine, Engin
         pool_size=4,
         max_overflow=0,
         pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",  # several questions, one snapshot
         connect_args={**arguments, "options": f"{settings} -c default_transaction_read_only=on"},
     )
     return writers, readers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,12 +67,14 @@ def page(
     if column is None:
         raise UsageProblem(f"jobs cannot be sorted by {name!r}", hint=f"by {', '.join(_SORTS)}")
     down = sort.startswith("-")
-    query = select(jobs)
+    # What has never ended comes before everything that has; NULL is beyond no cursor.
+    key = func.coalesce(column, 0) if column.nullable else column
+    query = select(jobs, key.label("sorted_by"))
     if where is not None:
         query = query.where(where)
     if after is not None:
-        query = query.where(_beyond(column, after, down))
-    order = [column.desc(), jobs.c.id.desc()] if down else [column, jobs.c.id]
+        query = query.where(_beyond(name, key, after, down))
+    order = [key.desc(), jobs.c.id.desc()] if down else [key, jobs.c.id]
     if name == "id":
         order = order[:1]
     query = query.order_by(*order).limit(limit + 1)
@@ -81,23 +85,23 @@ def page(
     rows = rows[:limit]
     cursor = None
     if more:
-        cursor = msgspec.json.encode([rows[-1][column.name], rows[-1]["id"]]).decode()
+        cursor = msgspec.json.encode([rows[-1]["sorted_by"], rows[-1]["id"]]).decode()
     seq = connection.execute(text("SELECT value FROM counters WHERE name = 'seq'")).scalar_one()
     return Page([record(row) for row in rows], cursor, seq)
 
 
-def _beyond(column: Any, after: str, down: bool) -> ColumnElement[bool]:
+def _beyond(name: str, key: ColumnElement[Any], after: str, down: bool) -> ColumnElement[bool]:
+    kind: Any = tuple[_SORTS[name].type.python_type, int]  # type: ignore[misc]
     try:
-        value, id = _decode(after)
-    except (msgspec.DecodeError, ValueError, TypeError):
+        value, id = msgspec.json.decode(after, type=kind)
+    except (msgspec.DecodeError, ValueError):
         raise UsageProblem(
             "the place to go on from cannot be read", hint="use the `after` of the page before"
         ) from None
-    if column is jobs.c.id:
-        return column < id if down else column > id  # type: ignore[no-any-return]
-    further = column < value if down else column > value
-    further_id = jobs.c.id < id if down else jobs.c.id > id
-    return or_(further, and_(column == value, further_id))
+    beyond: Callable[[Any, Any], ColumnElement[bool]] = operator.lt if down else operator.gt
+    if name == "id":
+        return beyond(jobs.c.id, id)
+    return or_(beyond(key, value), and_(key == value, beyond(jobs.c.id, id)))
 
 
 def matching(

@@ -90,9 +90,9 @@ class Store:
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
 
     def _prepare(self) -> str:
-        if self.database.is_sqlite:
-            self.database.path.parent.mkdir(parents=True, exist_ok=True)
+        self.database.make_room()
         with self.database.writers.connect() as connection, connection.begin():
+            self.database.lock_schema(connection)
             migrate(connection)
             if self.database.is_sqlite:
                 rebuild_tallies(connection, self.writer.node)

@@ -1,0 +1,175 @@
+"""The migrated schema is what `tables` says, and no daemon touches one it does not know."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from redrive.errors import ConfigProblem
+from redrived.store import schema
+from redrived.store.database import Database
+from redrived.store.schema import current_version, known_versions, migrate
+from redrived.store.store import Store
+from redrived.store.tables import metadata
+from support.clock import FakeClock
+from support.databases import empty_postgresql_url
+from support.open_store import url_of
+
+_ON_SQLITE = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+_ON_POSTGRESQL = (
+    "SELECT indexname, replace(indexdef, current_schema() || '.', '') FROM pg_indexes"
+    " WHERE schemaname = current_schema()"
+)
+
+
+@pytest.fixture
+def empty(kind: str, tmp_path: Path) -> Iterator[Database]:
+    """No tables yet."""
+    is_sqlite = kind == "sqlite"
+    database = Database(f"sqlite:///{tmp_path}/new.db" if is_sqlite else empty_postgresql_url())
+    yield database
+    database.close()
+
+
+both = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+
+
+def indexes(connection: Connection) -> dict[str, str]:
+    found = connection.execute(
+        text(_ON_SQLITE if connection.dialect.name == "sqlite" else _ON_POSTGRESQL)
+    )
+    return {name: " ".join(sql.split()) for name, sql in found if not name.startswith("alembic")}
+
+
+def test_the_migrated_tables_are_those_of_the_code(database: Database) -> None:
+    with database.writers.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+@both
+def test_the_migrated_indexes_are_those_of_the_code(
+    kind: str, empty: Database, tmp_path: Path
+) -> None:
+    """Word for word: what an index leaves out is not compared by Alembic."""
+    with empty.writers.connect() as connection, connection.begin():
+        metadata.create_all(connection)
+        made = indexes(connection)
+    migrated = Database(f"sqlite:///{tmp_path}/2.db" if empty.is_sqlite else empty_postgresql_url())
+    with migrated.writers.connect() as connection, connection.begin():
+        migrate(connection)
+        assert indexes(connection) == made
+    migrated.close()
+    assert any("WHERE" in sql for sql in made.values())
+
+
+@both
+def test_a_store_is_migrated_once(kind: str, empty: Database) -> None:
+    with empty.writers.connect() as connection, connection.begin():
+        assert current_version(connection) is None
+        assert migrate(connection)
+        assert current_version(connection) == known_versions()[-1]
+        assert not migrate(connection)
+
+
+@both
+def test_a_migration_that_dies_leaves_nothing_behind(kind: str, empty: Database) -> None:
+    with empty.writers.connect() as connection:
+        dying = connection.begin()
+        migrate(connection)
+        dying.rollback()
+    with empty.writers.connect() as connection, connection.begin():
+        assert current_version(connection) is None
+        assert migrate(connection)
+
+
+async def test_a_store_of_a_newer_redrive_is_refused_and_left_alone(
+    database: Database, clock: FakeClock
+) -> None:
+    with database.writers.connect() as connection, connection.begin():
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999_future'"))
+        connection.execute(text("UPDATE counters SET value = 77"))
+    store = Store(url_of(database), clock, "n1")
+
+    with pytest.raises(ConfigProblem, match=r"newer redrive \(schema 9999_future\)") as caught:
+        await store.open()
+
+    assert "install the newer version" in caught.value.hint
+    await store.close()
+    with database.readers.connect() as connection:
+        assert set(connection.execute(text("SELECT value FROM counters")).scalars()) == {77}
+
+
+async def test_an_older_store_is_brought_up_to_date_with_what_it_holds(
+    database: Database, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "migrations"
+    (folder / "versions").mkdir(parents=True)
+    for path in schema.FOLDER.rglob("*.py"):
+        (folder / path.relative_to(schema.FOLDER)).write_text(path.read_text())
+    newest = known_versions()[-1]
+    (folder / "versions" / "9999_next.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision = '9999_next'\ndown_revision = {newest!r}\n"
+        "def upgrade():\n    op.add_column('jobs', sa.Column('colour', sa.Text()))\n"
+    )
+    monkeypatch.setattr(schema, "FOLDER", folder)
+    with database.writers.connect() as connection, connection.begin():
+        connection.execute(text("UPDATE counters SET value = 77"))
+    store = Store(url_of(database), clock, "n1")
+    await store.open()
+
+    def look(connection: Connection) -> list[Any]:
+        connection.execute(text("SELECT colour FROM jobs"))
+        return [
+            current_version(connection),
+            *connection.execute(text("SELECT value FROM counters")),
+        ]
+
+    version, *values = await store.read(look)
+    assert version == "9999_next"
+    assert {value for (value,) in values} == {77}
+    await store.close()
+
+
+def test_nodes_that_start_at_once_on_an_empty_database_migrate_it_once(clock: FakeClock) -> None:
+    url = empty_postgresql_url()
+    problems: list[BaseException] = []
+
+    def start(node: str) -> None:
+        async def open_and_close() -> None:
+            store = Store(url, clock, node)
+            await store.open()
+            await store.close()
+
+        try:
+            asyncio.run(open_and_close())
+        except BaseException as problem:  # noqa: BLE001 - told below
+            problems.append(problem)
+
+    nodes = [threading.Thread(target=start, args=(f"n{n}",)) for n in range(3)]
+    for node in nodes:
+        node.start()
+    for node in nodes:
+        node.join(30)
+    assert problems == []
+
+
+async def test_a_store_keeps_the_id_it_was_given(database: Database, clock: FakeClock) -> None:
+    ids = set()
+    for _ in range(2):
+        store = Store(url_of(database), clock, "n1")
+        await store.open()
+        ids.add(store.id)
+        await store.close()
+
+    assert len(ids) == 1
+    assert len(ids.pop()) == 32
