@@ -76,7 +76,8 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
         "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
         " started_at = coalesce(r.began_at, started_at),"
         " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result, metrics = r.metrics,"
-        " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL"
+        " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
+        " ending = NULL, ending_by = NULL"
         f" FROM {source} WHERE jobs.id = r.job",
     )
     unit.emit_all(_success_events(unit, done))
