@@ -31,8 +31,8 @@ Handler = Callable[[Asker, Any], Awaitable[Reply]]
 Table = Mapping[type[Request], Handler]
 
 GRACE = 1.0  # seconds that requests under way have left when the daemon stops
-DELIVERIES = 500  # tries to hand over an answer to somebody who does not read
-DELIVER_EVERY = 0.02  # seconds
+# Seconds between tries to hand over an answer to somebody who does not read: 8 s in all.
+DELIVER_AFTER = tuple(0.001 * 2**n for n in range(13))
 
 
 class Server:
@@ -100,10 +100,10 @@ class Server:
 
     async def _deliver(self, asker: Asker, route: bytes, answer: bytes) -> None:
         """Who asks faster than they read has to wait for their turn, in their own lane."""
-        for _ in range(DELIVERIES):
+        for seconds in DELIVER_AFTER:
             if self._bus.answer(asker.role, route, answer):
                 return
-            await asyncio.sleep(DELIVER_EVERY)
+            await asyncio.sleep(seconds)
         self._bus.dropped["answer"] += 1
 
     async def _once(self, asker: Asker, call: Call) -> bytes:
