@@ -10,7 +10,7 @@ from redrive.manual import refusal
 from redrive.models import Job
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.queries import Preview, PreviewReply
-from redrived.api import redrives
+from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
 from redrived.api.outcomes import outcome
 from redrived.api.server import Asker
@@ -29,9 +29,13 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     check_verb(request.verb)
     if request.verb == "requeue" and is_set(request):
         return await redrives.begin(engine, asker, request)
-    ids = await chosen(engine, request.ids, request.where, request.newest)
+    runs = [id for id in request.ids if id.startswith("r")]
+    jobs_only = [id for id in request.ids if not id.startswith("r")]
+    ids = await chosen(engine, jobs_only, request.where, request.newest)
     data = {"reason": request.reason} if request.reason else {}
     outcomes: list[Outcome] = []
+    if runs:
+        outcomes += await acting_on_runs.act(engine, asker, request, runs, _end)
     for start in range(0, len(ids), CHUNK):
         wish = actions.Act(
             verb=request.verb,

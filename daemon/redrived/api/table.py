@@ -15,9 +15,12 @@ from redrived.api import (
     events,
     jobs,
     pausing,
+    pipelines,
     redrives,
     reload,
     rules,
+    runs,
+    schedules,
     status,
     why,
 )
@@ -39,10 +42,19 @@ QUERIES: Mapping[type[Request], Any] = {
     queries.TestRules: rules.test_rules,
     queries.Preview: acting.preview,
     queries.ListRedrives: redrives.list_redrives,
+    queries.ListRuns: runs.list_runs,
+    queries.ListBatches: runs.list_batches,
+    queries.ShowRun: runs.show_run,
+    queries.ListPipelines: pipelines.list_pipelines,
+    queries.ShowPipeline: pipelines.show,
+    queries.ListSchedules: schedules.list_schedules,
 }
 
 COMMANDS: Mapping[type[Request], Any] = {
     commands.Enqueue: enqueue.enqueue_jobs,
+    commands.Start: runs.start_runs,
+    commands.AddPipeline: pipelines.add,
+    commands.Trigger: schedules.trigger,
     commands.Act: acting.act,
     commands.Undo: redrives.undo,
     commands.ControlRedrive: redrives.control,

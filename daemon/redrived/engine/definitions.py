@@ -14,7 +14,8 @@ from redrive.errors import UsageProblem
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
 from redrive.templates import render
-from redrived.store.picking import QueueRules
+from redrived.store.catalog import Entry
+from redrived.store.picking import InHand, QueueRules
 
 Kind = Literal["python", "command", "http"]
 
@@ -67,10 +68,14 @@ class TaskDefinition:
 class Definitions:
     """Everything the config says, ready to be asked."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, pipelines: Mapping[str, Entry] | None = None) -> None:
         self.config = config
+        self.pipelines = pipelines or {}  # by the names that jobs pin
+        brought = [entry.definition.tasks(entry.version) for entry in self.pipelines.values()]
         self.tasks = {
-            name: TaskDefinition(name, task, config) for name, task in config.tasks.items()
+            name: TaskDefinition(name, task, config)
+            for tasks in (config.tasks, *brought)
+            for name, task in tasks.items()
         }
         self.rulebook = Rulebook(config.errors)
         self.queues = {"default": Queue(), **config.queues}
@@ -93,6 +98,13 @@ class Definitions:
     def knows(self, task: str) -> bool:
         """Whether jobs of this task can be run at all."""
         return task in self.tasks
+
+    def step_policy(self, job: InHand) -> RetryPolicy | None:
+        """The policy of a step, as written in the version that its run has pinned."""
+        entry = self.pipelines.get(job.pinned or "")
+        if entry is None or job.step is None:
+            return None
+        return entry.definition.by_name[job.step].lane.policy
 
     def queue(self, name: str) -> Queue:
         found = self.queues.get(name)

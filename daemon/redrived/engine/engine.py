@@ -16,12 +16,14 @@ from redrived.engine.definitions import Definitions
 from redrived.engine.disk import Disk
 from redrived.engine.dispatcher import Dispatcher
 from redrived.engine.ender import Ender
+from redrived.engine.gates import Gates
 from redrived.engine.hooks import Hooks
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
 from redrived.engine.orphans import Orphans
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
+from redrived.engine.pipelines import Pipelines
 from redrived.engine.promoter import Promoter
 from redrived.engine.pruner import Pruner
 from redrived.engine.python_runner import PythonRunner
@@ -30,6 +32,7 @@ from redrived.engine.reload import Reloader
 from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
+from redrived.engine.timetable import Timetable
 from redrived.engine.watch import Watch
 from redrived.processes.cgroup import delegated
 from redrived.processes.commands import Commands
@@ -113,9 +116,12 @@ class Engine:
         )
         self.redrives = Redrives(store, self.definitions, timers, clock)
         self.reloader = Reloader(self)
+        self.pipelines = Pipelines(self)
+        self.timetable = Timetable(self, timers, is_leader=lambda: self.leadership.is_held)
         self.services: list[Service] = [
             self.leadership,
             self.hooks,
+            self.pipelines,
             self.rescuer,
             Orphans(self.trees, timers),
             self.breakers,
@@ -123,6 +129,8 @@ class Engine:
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
+            Gates(store, timers, clock),
+            self.timetable,
             self.redrives,
             self.pruner,
             self.disk,
@@ -165,21 +173,25 @@ class Engine:
 
     def use(self, config: Config) -> None:
         """Go on with another config; what runs ends under the one it began with."""
-        definitions = Definitions(config)
+        self.define(Definitions(config, self.pipelines.versions))
+        known = set(self.python.pools)
+        for name in known & config.pools.keys():
+            self.python.pools[name].use(config.pools[name])
+        self.make_pools()
+        self.python.define(self.definitions)
+        for name in self.python.pools.keys() - known:
+            self.python.pools[name].start()
+        self.timetable.use(config)
+        self.dispatcher.wake()
+
+    def define(self, definitions: Definitions) -> None:
+        """Let every part ask these definitions from now on."""
         self.definitions = definitions
         self.breakers.definitions = definitions
         self.settler.definitions = definitions
         self.dispatcher.definitions = definitions
         self.redrives.definitions = definitions
         self.hooks.use(definitions)
-        known = set(self.python.pools)
-        for name in known & config.pools.keys():
-            self.python.pools[name].use(config.pools[name])
-        self.make_pools()
-        self.python.define(definitions)
-        for name in self.python.pools.keys() - known:
-            self.python.pools[name].start()
-        self.dispatcher.wake()
 
 
 class Pools:

@@ -37,18 +37,8 @@ def new_job(
     queue = wish.queue or task.task.queue
     definitions.queue(queue)
     operation = wish.operation or task.task.operation
-    for value, what in ((operation, "operation"), (wish.mode, "mode"), (wish.unique, "unique key")):
-        if value is not None and not _WORD.fullmatch(value):
-            raise UsageProblem(
-                f"the {what} {value[:50]!r} cannot be used",
-                hint="1 to 200 characters, none of them a control character",
-            )
-    args = to_json(wish.args)
-    if len(args) > LARGEST_ARGS:
-        raise UsageProblem(
-            f"the arguments take {len(args)} bytes, more than {LARGEST_ARGS}",
-            hint="put large data in a file or a database and pass where it is",
-        )
+    check_words(("operation", operation), ("mode", wish.mode), ("unique key", wish.unique))
+    args = checked_args(wish.args)
     due = _due(wish, now)
     return NewJob(
         task=task.name,
@@ -66,6 +56,27 @@ def new_job(
         held=wish.hold,
         **more,
     )
+
+
+def check_words(*words: tuple[str, str | None]) -> None:
+    """Refuse what cannot be a word of the caller's own; each comes with what it is."""
+    for what, word in words:
+        if word is not None and not _WORD.fullmatch(word):
+            raise UsageProblem(
+                f"the {what} {word[:50]!r} cannot be used",
+                hint="1 to 200 characters, none of them a control character",
+            )
+
+
+def checked_args(args: dict[str, Any]) -> str:
+    """Arguments as JSON, unless they are too large."""
+    written = to_json(args)
+    if len(written) > LARGEST_ARGS:
+        raise UsageProblem(
+            f"the arguments take {len(written)} bytes, more than {LARGEST_ARGS}",
+            hint="put large data in a file or a database and pass where it is",
+        )
+    return written
 
 
 def _due(wish: JobOrder, now: int) -> int | None:

@@ -79,6 +79,7 @@ class Reloader:
             # Told first: a store that cannot take this refuses the reload as a whole.
             await engine.store.submit(say, _told(by, plan, notes))
             old = engine.definitions.config
+            await engine.pipelines.register(new)
             engine.use(new)
             logs.set_up(new.daemon.log_level, new.daemon.log_format)
             await self._rank_anew(old, new)

@@ -18,6 +18,7 @@ from redrive.clock import SECOND, Clock, iso
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, plain
+from redrive.policy import RetryPolicy
 from redrive.rules import Classification, Evidence, Said
 from redrived.engine import facts
 from redrived.engine.attempt import Attempt, Ending
@@ -299,6 +300,7 @@ class Settler:
     def _decide(self, attempt: Attempt | None, told: End) -> None:
         job = told.job
         definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
+        policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
         found = decide(
             Facts(
                 ended=told.ended,
@@ -311,7 +313,7 @@ class Settler:
                 lost=job.lost,
                 max_lost=definition.task.max_lost if definition else 3,
                 unknown=job.unknowns,
-                policy=self.definitions.policy(job),
+                policy=self.definitions.step_policy(job) or policy,
                 on_lost=definition.task.on_lost if definition else "retry",
                 known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
             )

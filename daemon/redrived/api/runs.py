@@ -1,0 +1,88 @@
+"""Starting runs, looking at them and at their batches."""
+
+from __future__ import annotations
+
+from redrive.errors import NotFound, UsageProblem
+from redrive.models import Run
+from redrive.protocol.commands import RunOrder as Wish
+from redrive.protocol.commands import Start, Started
+from redrive.protocol.queries import (
+    BatchPage,
+    ListBatches,
+    ListRuns,
+    RunPage,
+    RunReply,
+    ShowRun,
+)
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.engine.intake import MOST_AT_ONCE, check_words, checked_args
+from redrived.store import events, run_pages
+from redrived.store.run_pages import run_number
+from redrived.store.runs import NewRun, RunOrder, start
+
+FEW = 100  # runs that are answered for one by one
+LONGEST_PAGE = 1_000
+
+
+async def start_runs(engine: Engine, asker: Asker, request: Start) -> Started:
+    entry = engine.pipelines.latest(request.pipeline)
+    if not 1 <= len(request.orders) <= MOST_AT_ONCE:
+        raise UsageProblem(
+            f"{len(request.orders)} runs cannot be started at once",
+            hint=f"between 1 and {MOST_AT_ONCE} in one request",
+        )
+    check_words(("mode", request.mode))
+    order = RunOrder(
+        definition=entry.definition,
+        version=entry.version,
+        runs=[_new_run(wish) for wish in request.orders],
+        mode=request.mode,
+        by=asker.who,
+    )
+    begun = await engine.store.submit(start, order)
+    ids = [run.id for run in begun]
+    return Started(
+        count=len(begun),
+        created=sum(run.created for run in begun),
+        first_id=f"r{min(ids)}",
+        last_id=f"r{max(ids)}",
+        runs=[f"r{id}" for id in ids] if len(ids) <= FEW else [],
+    )
+
+
+def _new_run(wish: Wish) -> NewRun:
+    check_words(("key", wish.key), ("batch", wish.batch))
+    return NewRun(args=checked_args(wish.args), key=wish.key, batch=wish.batch)
+
+
+async def list_runs(engine: Engine, asker: Asker, request: ListRuns) -> RunPage:
+    limit = max(1, min(request.limit, LONGEST_PAGE))
+    found = await engine.store.read(run_pages.page, request.where, limit=limit, after=request.after)
+    return RunPage(runs=found.runs, after=found.after, as_of=found.as_of)
+
+
+async def show_run(engine: Engine, asker: Asker, request: ShowRun) -> RunReply:
+    run = await engine.store.read(run_pages.get, run_number(request.id))
+    if run is None:
+        raise NotFound(f"there is no run {request.id}", hint="`redrive runs` lists them")
+    return RunReply(run=run, next=_next(run), as_of=await engine.store.read(events.head))
+
+
+async def list_batches(engine: Engine, asker: Asker, request: ListBatches) -> BatchPage:
+    limit = max(1, min(request.limit, LONGEST_PAGE))
+    rows = await engine.store.read(run_pages.batch_rows, limit)
+    return BatchPage(batches=rows, as_of=await engine.store.read(events.head))
+
+
+def _next(run: Run) -> str:
+    """What the operator can do now."""
+    match run.state:
+        case "failed" | "cancelled":
+            broken = next((step for step in run.steps if step.state in ("dead", "cancelled")), None)
+            where = f" at {broken.name}" if broken else ""
+            return f"`redrive requeue {run.id}` resumes it{where}; `--from STEP` begins earlier"
+        case "done":
+            return f"nothing; `redrive requeue {run.id} --force` processes it once more"
+        case "running":
+            return f"`redrive cancel {run.id}` stops it"

@@ -1,0 +1,49 @@
+"""Opens the gates of batches when their timers have run out.
+
+The instants lie in the store, so a restart loses none; any node may open a gate, and a gate
+that two of them open lets each run through once.
+"""
+
+from __future__ import annotations
+
+from redrive.clock import Clock
+from redrived.engine.timers import Timers
+from redrived.service import Loop
+from redrived.store.gates import open_gates
+from redrived.store.store import Store
+from redrived.store.unit import Landed
+
+CHUNK = 500  # runs let through in one go, so that other work goes on in between
+SWEEP = 15.0  # seconds; should the node that set a timer be gone, another one sees it
+
+
+class Gates(Loop):
+    def __init__(self, store: Store, timers: Timers, clock: Clock) -> None:
+        super().__init__()
+        self._store = store
+        self._timers = timers
+        self._clock = clock
+        self._next_at: int | None = None
+
+    async def start(self) -> None:
+        self._store.landed.append(self._look)
+        self._timers.every("gates sweep", SWEEP, self.wake)
+        await super().start()
+        self.wake()
+
+    async def run_once(self) -> bool:
+        opened = await self._store.submit(open_gates, CHUNK)
+        self._next_at = opened.next_at
+        if opened.next_at is None:
+            self._timers.cancel("gate")
+            return False
+        if opened.next_at <= self._clock.now():
+            return opened.runs > 0  # with nobody let through, another node is at it
+        self._timers.at("gate", opened.next_at, self.wake)
+        return False
+
+    def _look(self, landed: Landed) -> None:
+        instant = landed.gate_opens_at
+        if instant is not None and (self._next_at is None or instant < self._next_at):
+            self._next_at = instant
+            self._timers.at("gate", instant, self.wake)

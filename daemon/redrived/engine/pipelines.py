@@ -1,0 +1,117 @@
+"""The pipelines there are: those of the config and the playbooks, each in its versions."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from redrive.config import Config, ConfigRejected
+from redrive.errors import NotFound
+from redrive.pipelines import Definition, define, read_playbook
+from redrive.pipelines.definition import pinned_name
+from redrive.protocol.queries import PipelineRow
+from redrived.engine.definitions import Definitions, nearest
+from redrived.store import catalog
+from redrived.store.catalog import Entry, Registration, register
+
+if TYPE_CHECKING:
+    from redrived.engine.engine import Engine
+
+log = logging.getLogger(__name__)
+
+
+class Pipelines:
+    """Read at the start and after every change. Used by the main loop only."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.versions: dict[str, Entry] = {}  # those in use, by the names that jobs pin
+        self._engine = engine
+        self._latest: dict[str, Entry] = {}
+
+    async def start(self) -> None:
+        config = self._engine.definitions.config
+        await self.register(config)
+        self._engine.define(Definitions(config, self.versions))
+
+    async def stop(self) -> None:
+        """Nothing runs here."""
+
+    async def register(self, config: Config) -> None:
+        """Put what a config makes of every pipeline into the catalog, before it is used.
+
+        Playbooks are read again: their steps take queue and policy from the config.
+        """
+        await self._read()
+        items = [
+            Registration(
+                definition=define(name, pipeline, config),
+                source=f"[pipelines.{name}] in {config.path or 'the config'}",
+            )
+            for name, pipeline in config.pipelines.items()
+        ]
+        for entry in self._latest.values():
+            if entry.definition.origin == "playbook" and entry.name not in config.pipelines:
+                items.extend(_read_again(entry, config))
+        for item in items:
+            await self._engine.store.submit(register, item)
+        await self._read()
+
+    async def add(self, source: str, name: str | None) -> Entry:
+        """Register a playbook; the same text again makes no new version."""
+        config = self._engine.definitions.config
+        definition = read_playbook(source, config, name).define(config)
+        item = Registration(definition=definition, source=source)
+        entry = await self._engine.store.submit(register, item)
+        await self._read()
+        self._engine.use(config)
+        return entry
+
+    def latest(self, name: str) -> Entry:
+        """The version that a run started now gets."""
+        if name not in self._startable():
+            raise NotFound(f"there is no pipeline {name!r}", hint=nearest(name, self._startable()))
+        return self._latest[name]
+
+    async def find(self, name: str, version: int | None = None) -> Entry:
+        """Any version that there ever was."""
+        found = await self._engine.store.read(catalog.read, name, version)
+        if found is None:
+            which = f"{name!r}" if version is None else f"{name!r} in version {version}"
+            raise NotFound(f"there is no pipeline {which}", hint=nearest(name, self._latest))
+        return found
+
+    def rows(self) -> list[PipelineRow]:
+        return [
+            PipelineRow(
+                name=name,
+                version=entry.version,
+                created_at=entry.created_at,
+                steps=[step.name for step in entry.definition.steps],
+                origin=entry.definition.origin,
+            )
+            for name, entry in sorted(self._startable().items())
+        ]
+
+    def _startable(self) -> dict[str, Entry]:
+        """Not those that the config has dropped: their runs go on, no new ones start."""
+        known = self._engine.definitions.config.pipelines
+        return {
+            name: entry
+            for name, entry in self._latest.items()
+            if entry.definition.origin == "playbook" or name in known
+        }
+
+    async def _read(self) -> None:
+        entries = await self._engine.store.read(catalog.in_use)
+        self.versions = {pinned_name(entry.name, entry.version): entry for entry in entries}
+        self._latest = {entry.name: entry for entry in entries}
+
+
+def _read_again(entry: Entry, config: Config) -> list[Registration]:
+    try:
+        definition: Definition = read_playbook(entry.source, config, entry.name).define(config)
+    except ConfigRejected as problem:
+        log.warning("playbook %s stays as it was, it does not fit the config: %s",
+                    entry.name, problem)  # fmt: skip
+        return []
+    return [Registration(definition=definition, source=entry.source)]
