@@ -62,6 +62,7 @@ class Trees:
         self._patience = patience
         self._owner_mark = f"{OWNER}={owner}".encode()
         self._session = os.getsid(0)
+        self._since = proc.ticks()  # a child that is older was never an attempt's
         self._untouchable = {1} | proc.ancestors(os.getpid())
         self._held: dict[int, Tree] = {}
         self._ending: dict[int, Tree] = {}
@@ -73,9 +74,11 @@ class Trees:
         return tree
 
     def release(self, tree: Tree) -> bool:
-        """Its leader has been reaped; says whether others of its group are still there."""
+        """Its leader has been reaped; says whether others of it are still there."""
+        # The group's first: it costs next to nothing, and is where they mostly are.
+        others_are_left = _group_exists(tree.pid) or bool(self._orphans_of(tree))
         self._held.pop(tree.pid, None)
-        return _group_exists(tree.pid)
+        return others_are_left
 
     async def end(self, tree: Tree, grace: float) -> Ended:
         """SIGTERM and `grace` seconds for the leader's group, then SIGKILL for everybody."""
@@ -102,7 +105,7 @@ class Trees:
 
     def _members(self, tree: Tree) -> _Processes:
         """Everybody alive in a tree that is being ended."""
-        roots = {facts.pid for facts in self._orphans() if self._possible_trees(facts) == [tree]}
+        roots = {facts.pid for facts in self._orphans_of(tree)}
         table = proc.everybody()
         # Once the leader is reaped, somebody with its number is a stranger, and so is a session.
         if tree.pid in self._held or tree.pid not in table:
@@ -131,13 +134,16 @@ class Trees:
         for pid in proc.children(os.getpid()):
             facts = None if pid in self._held else proc.stat(pid)
             # Trees have sessions of their own: a child in ours belongs to other code of ours.
-            if facts is None or facts.session == self._session:
+            if facts is None or facts.session == self._session or facts.started < self._since:
                 continue
             if facts.is_dead:
                 _reap(pid)
             else:
                 living.append(facts)
         return living
+
+    def _orphans_of(self, tree: Tree) -> list[proc.Stat]:
+        return [facts for facts in self._orphans() if self._possible_trees(facts) == [tree]]
 
     def _possible_trees(self, orphan: proc.Stat) -> list[Tree]:
         """Whose orphan it may be: its mark decides, and without one (`env -i`) its age."""

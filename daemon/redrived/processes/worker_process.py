@@ -79,7 +79,9 @@ class WorkerProcess:
         self._loop = asyncio.get_running_loop()
         self._words = wire.Words()
         self._unsent = bytearray()
-        self._clean_up: asyncio.Task[None] | None = None
+        self._ends_under_way = 0
+        self._code: int | None = None  # of its exit, once it has been reaped
+        self._clean_up: asyncio.Task[Ended] | None = None
         self._start(launch)
         self.send(wire.frame("setup", launch.setup(self.live_output)))
 
@@ -103,7 +105,12 @@ class WorkerProcess:
 
     async def end(self, grace: float) -> Ended:
         """SIGTERM, `grace` seconds, then SIGKILL for everything that it started."""
-        return await self._trees.end(self._tree, grace)
+        self._ends_under_way += 1
+        try:
+            return await self._trees.end(self._tree, grace)
+        finally:
+            self._ends_under_way -= 1
+            self._tell_exit()
 
     def begun_last(self) -> BegunLast:
         return BegunLast(*self._page[:4])
@@ -112,6 +119,13 @@ class WorkerProcess:
         """Bytes of it that are in RAM."""
         facts = proc.stat(self.pid)
         return facts.rss * mmap.PAGESIZE if facts else 0
+
+    def printed(self) -> int:
+        """Bytes that the job which runs has printed so far."""
+        try:
+            return os.path.getsize(self.live_output)
+        except OSError:
+            return 0
 
     def last_lines(self) -> str:
         """The end of what it printed and no attempt has claimed."""
@@ -208,15 +222,18 @@ class WorkerProcess:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
-        code = self._process.wait()
-        if self._trees.release(self._tree):
-            self._clean_up = self._loop.create_task(self._end_the_others(code))
+        self._code = self._process.wait()
+        others_are_left = self._trees.release(self._tree)
+        if others_are_left and not self._ends_under_way:
+            self._clean_up = self._loop.create_task(self.end(0))
         else:
-            self._on_exit(code)
+            self._tell_exit()
 
-    async def _end_the_others(self, code: int) -> None:
-        await self.end(0)
-        self._on_exit(code)
+    def _tell_exit(self) -> None:
+        """Once it and all that it started are gone."""
+        if self._code is not None and not self._ends_under_way:
+            code, self._code = self._code, None
+            self._on_exit(code)
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:

@@ -166,12 +166,23 @@ async def test_whoever_outlives_the_command_ends_with_it(workshop: Workshop) -> 
     assert not is_alive(left_behind)
 
 
+async def test_whoever_has_left_its_session_ends_with_it_too(workshop: Workshop) -> None:
+    runaway = workshop.folder / "runaway"
+    run = workshop.running([sys.executable, "-c", RUNAWAY, str(runaway), "0"])
+    left_behind = await pid_in(runaway)
+
+    exited = await run.exited
+
+    assert exited.ended.escaped == (left_behind,)
+    assert not is_alive(left_behind)
+
+
 async def test_the_sweep_ends_runaways_of_ended_attempts_only(workshop: Workshop) -> None:
     folder = workshop.folder
-    done = workshop.running([sys.executable, "-c", RUNAWAY, f"{folder}/outlived", "0"])
+    ended = {"REDRIVE_STORE": workshop.owner, "REDRIVE_ATTEMPT": "99.99"}
+    subprocess.run([sys.executable, "-c", RUNAWAY, f"{folder}/outlived", "0"], env=ended)
     running = workshop.running([sys.executable, "-c", RUNAWAY, f"{folder}/needed", "300"])
     outlived, needed = await pid_in(folder / "outlived"), await pid_in(folder / "needed")
-    await done.exited
 
     assert workshop.trees.sweep() == [outlived]
 
