@@ -38,6 +38,10 @@ class Executor(Protocol):
         """The processes to measure, leaders first."""
         ...
 
+    def sample(self) -> int:
+        """Once a second: how many bytes it has written so far."""
+        ...
+
 
 class Attempt:
     """What is known of a running attempt. Used by the main loop only."""
@@ -50,11 +54,13 @@ class Attempt:
         "definition",
         "ending",
         "executor",
+        "is_late",
         "is_over",
         "job",
         "metrics",
         "progress",
         "since",
+        "written",
     )
 
     def __init__(
@@ -68,7 +74,9 @@ class Attempt:
         self.beat_at = now
         # A Python job that never beats is not expected to; everything else is, from the start.
         self._armed = definition.heartbeat_source != "job"
+        self.is_late = False  # silent for longer than half of what it may be
         self.is_over = False
+        self.written = 0  # bytes, when last looked at
         self.ending: Ending | None = None
         self.by: str | None = None
         self.progress: str | None = None  # JSON
@@ -76,6 +84,7 @@ class Attempt:
 
     def beat(self, now: float) -> None:
         self._armed = True
+        self.is_late = False
         self.beat_at = now
 
     def overdue(self, now: float) -> Ending | None:
@@ -87,6 +96,14 @@ class Attempt:
         if self._armed and stalled_after is not None and now - self.beat_at > stalled_after:
             return Ending.STALLED
         return None
+
+    def falls_late(self, now: float) -> bool:
+        """Whether half of the silence it may keep has passed; said once per silence."""
+        stalled_after = self.definition.stalled_after
+        if self.is_late or not self._armed or stalled_after is None:
+            return False
+        self.is_late = now - self.beat_at > stalled_after / 2
+        return self.is_late
 
     def forgive(self, gap: float) -> None:
         """The daemon itself stood still for a while: nobody is accused of that."""

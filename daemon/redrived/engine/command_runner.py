@@ -78,7 +78,6 @@ class CommandExecutor:
 
     def __init__(self) -> None:
         self.run: CommandRun | None = None
-        self._written = 0
         self._ending: set[asyncio.Task[object]] = set()
 
     def pids(self) -> list[int]:
@@ -90,13 +89,8 @@ class CommandExecutor:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
-    def sample(self) -> tuple[int, bool]:
-        """Bytes written so far, and whether that is more than the last time."""
-        if self.run is None:
-            return 0, False
-        written = self.run.sample()
-        grew, self._written = written > self._written, written
-        return written, grew
+    def sample(self) -> int:
+        return self.run.sample() if self.run is not None else 0
 
 
 def _command(job: InHand, definition: TaskDefinition) -> Command:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.settler import Settler
 from redrived.store.notice import Notice, notice
@@ -22,9 +24,16 @@ class Ender:
         if not attempt.mark(why, by):
             return
         if why in _NOTICED:
-            self._note(attempt, why)
+            definition = attempt.definition
+            limit = definition.stalled_after if why is Ending.STALLED else definition.task.timeout
+            self._note(attempt, _NOTICED[why], {"after": limit}, ending=why)
         grace = 0.0 if why is Ending.KILL else attempt.definition.task.grace
         attempt.executor.end(attempt, grace)
+
+    def note_late(self, attempt: Attempt, silent_for: float) -> None:
+        """Half of the silence it may keep has passed: a person may want to look."""
+        told = {"silent_for": round(silent_for, 3), "after": attempt.definition.stalled_after}
+        self._note(attempt, "heartbeat_late", told)
 
     def wish(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End the job should it begin before it has come back."""
@@ -36,16 +45,17 @@ class Ender:
         if lease == attempt.job.lease:
             self.end(attempt, why, by)
 
-    def _note(self, attempt: Attempt, why: Ending) -> None:
-        definition, job = attempt.definition, attempt.job
-        limit = definition.stalled_after if why is Ending.STALLED else definition.task.timeout
+    def _note(
+        self, attempt: Attempt, kind: str, data: dict[str, Any], ending: Ending | None = None
+    ) -> None:
+        job = attempt.job
         item = Notice(
             job=job.id,
             lease=job.lease,
             attempt=job.attempt,
-            kind=_NOTICED[why],
-            ending=why,
+            kind=kind,
+            ending=ending,
             run_id=job.run_id,
-            data={"task": job.task, "after": limit},
+            data={"task": job.task, **data},
         )
         self._settler.watch_future(self._store.submit(notice, item, must_land=True))

@@ -127,7 +127,7 @@ class Engine:
             self.breakers,
             Pools(self),
             self.promoter,
-            Watch(self.attempts, self.ender, clock),
+            Watch(self.attempts, self.ender, self.trees, clock),
             self.dispatcher,
             Gates(store, timers, clock),
             self.timetable,

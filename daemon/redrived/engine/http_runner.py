@@ -63,6 +63,9 @@ class HttpExecutor:
     def pids(self) -> list[int]:
         return []
 
+    def sample(self) -> int:
+        return 0
+
     def end(self, attempt: Attempt, grace: float) -> None:
         if self.task is not None:
             self.task.cancel()

@@ -88,7 +88,9 @@ class PythonRunner:
         if begun:
             self._watch(worker, berth.jobs[0], at)
         for task, jobs in groupby(berth.jobs, key=lambda job: job.task):
-            worker.hand([_handed(job) for job in jobs], self._pace.expected(task))
+            handed = [_handed(job) for job in jobs]
+            worker.hand(handed, self._pace.expected(task), begun=begun)
+            begun = False
 
     def take_back(self) -> None:
         """Ask every worker for what it has not begun."""
@@ -215,6 +217,9 @@ class WorkerExecutor:
 
     def pids(self) -> list[int]:
         return [self._worker.process.pid]
+
+    def sample(self) -> int:
+        return self._worker.process.printed()
 
     def end(self, attempt: Attempt, grace: float) -> None:
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)

@@ -38,7 +38,8 @@ class Rescuer:
             log.warning("an earlier daemon left %d jobs leased; they are settled", len(left))
 
     async def stop(self) -> None:
-        """Nothing runs here by itself."""
+        """The last look: whoever hid from the end of his attempt goes with the daemon."""
+        self._trees.sweep()
 
     def settle(self, left: Sequence[LeftBehind]) -> None:
         """Nobody runs these any more."""

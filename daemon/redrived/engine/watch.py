@@ -1,7 +1,7 @@
 """The watchdog of attempts: deadlines, signs of life, output that grows too large.
 
 A healthy, beating, long job is never touched. Time in which the daemon itself stood still
-(a suspended machine, a stopped process) is nobody's silence.
+(a suspended machine, a stopped process, a loaded loop) is nobody's silence.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import logging
 
 from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Attempts, Ending
-from redrived.engine.command_runner import CommandExecutor
 from redrived.engine.ender import Ender
+from redrived.processes.tree import Trees
 
 TICK = 0.25  # seconds
-STOOD_STILL = 2.0  # seconds between two ticks after which the daemon must have been asleep
+LATE = 0.1  # seconds that a tick may come late before it counts as having stood still
+STOOD_STILL = 2.0  # seconds of that which are worth a word in the log
 
 log = logging.getLogger(__name__)
 
 
 class Watch:
-    def __init__(self, attempts: Attempts, ender: Ender, clock: Clock) -> None:
+    def __init__(self, attempts: Attempts, ender: Ender, trees: Trees, clock: Clock) -> None:
         self._attempts = attempts
         self._ender = ender
+        self._trees = trees
         self._clock = clock
         self._ticks = 0
         self._last: float | None = None
@@ -47,24 +49,35 @@ class Watch:
 
     def tick(self) -> None:
         now = self._clock.monotonic()
-        gap = now - self._last if self._last is not None else 0.0
+        late = now - self._last - TICK if self._last is not None else 0.0
         self._last = now
-        if gap > STOOD_STILL:
-            log.warning("the daemon stood still for %.1f s; nobody is accused of that", gap)
-            for attempt in self._attempts:
-                attempt.forgive(gap)
-            return
+        if late > LATE:
+            self._forgive(late)
         self._ticks += 1
-        looks_at_output = self._ticks % round(1 / TICK) == 0
+        each_second = self._ticks % round(1 / TICK) == 0
         for attempt in self._attempts:
-            if looks_at_output and isinstance(attempt.executor, CommandExecutor):
-                self._look_at_output(attempt, attempt.executor, now)
-            if attempt.ending is None and (overdue := attempt.overdue(now)) is not None:
-                self._ender.end(attempt, overdue)
+            if each_second or attempt.definition.heartbeat_source == "output":
+                self._look_at_output(attempt, now)
+            if attempt.ending is None:
+                self._look_at_life(attempt, now)
+        if each_second and (outlived := self._trees.sweep()):
+            log.warning("ended %d processes that had outlived their attempt", len(outlived))
 
-    def _look_at_output(self, attempt: Attempt, executor: CommandExecutor, now: float) -> None:
-        written, grew = executor.sample()
-        if grew and attempt.definition.heartbeat_source == "output":
+    def _forgive(self, late: float) -> None:
+        if late > STOOD_STILL:
+            log.warning("the daemon stood still for %.1f s; nobody is accused of that", late)
+        for attempt in self._attempts:
+            attempt.forgive(late)
+
+    def _look_at_output(self, attempt: Attempt, now: float) -> None:
+        before, attempt.written = attempt.written, attempt.executor.sample()
+        if attempt.written > before and attempt.definition.heartbeat_source == "output":
             attempt.beat(now)
-        if written > attempt.definition.task.limits.output and attempt.ending is None:
+        if attempt.written > attempt.definition.task.limits.output and attempt.ending is None:
             self._ender.end(attempt, Ending.LOG_LIMIT)
+
+    def _look_at_life(self, attempt: Attempt, now: float) -> None:
+        if (overdue := attempt.overdue(now)) is not None:
+            self._ender.end(attempt, overdue)
+        elif attempt.falls_late(now):
+            self._ender.note_late(attempt, now - attempt.beat_at)

@@ -1,0 +1,67 @@
+"""What is known of an attempt that runs: when it is late, overdue, forgiven."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive.config.sections import Config, Heartbeat, Task
+from redrived.engine.attempt import Attempt, Ending
+from redrived.engine.definitions import TaskDefinition
+from redrived.store.picking import InHand
+
+
+class Silent:
+    """Runs nothing."""
+
+    def end(self, attempt: Attempt, grace: float) -> None: ...
+
+    def pids(self) -> list[int]:
+        return []
+
+    def sample(self) -> int:
+        return 0
+
+
+def attempt(timeout: float | None = None) -> Attempt:
+    beats = Heartbeat(source="notify", every=1.0, stalled_after=10.0)
+    task = Task(command=["sleep", "60"], heartbeat=beats, timeout=timeout)
+    job = InHand._make([1, *[None] * 19, "default", "sleep"])
+    return Attempt(job, TaskDefinition("sleep", task, Config()), Silent(), 0, now=100.0)
+
+
+def test_a_silence_is_told_once_when_half_of_what_it_may_last_has_passed() -> None:
+    watched = attempt()
+    assert not watched.falls_late(105.0)
+    assert watched.falls_late(105.1)
+    assert not watched.falls_late(106.0)
+    watched.beat(107.0)
+    assert not watched.falls_late(112.0)
+    assert watched.falls_late(112.5)
+
+
+def test_what_the_daemon_missed_itself_is_nobodys_silence() -> None:
+    watched = attempt(timeout=60.0)
+    watched.forgive(50.0)
+    assert watched.overdue(159.0) is None
+    assert watched.overdue(161.0) is Ending.STALLED
+    watched.beat(205.0)
+    assert watched.overdue(209.0) is None
+    assert watched.overdue(211.0) is Ending.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "wins"),
+    [
+        (Ending.RESTART, Ending.CANCEL, Ending.CANCEL),
+        (Ending.CANCEL, Ending.RESTART, Ending.CANCEL),
+        (Ending.STALLED, Ending.KILL, Ending.KILL),
+        (Ending.STALLED, Ending.TIMEOUT, Ending.STALLED),
+    ],
+)
+def test_a_persons_stop_wins_over_everything_else(
+    first: Ending, then: Ending, wins: Ending
+) -> None:
+    watched = attempt()
+    watched.mark(first)
+    watched.mark(then)
+    assert watched.ending is wins
