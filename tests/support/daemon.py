@@ -36,10 +36,17 @@ class Daemon:
         self.log = folder / "redrived.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, ready: bool = True, env: dict[str, str] | None = None) -> Daemon:
+    def start(
+        self,
+        *,
+        ready: bool = True,
+        env: dict[str, str] | None = None,
+        open_files: int | None = None,
+    ) -> Daemon:
+        limit = [] if open_files is None else ["prlimit", f"--nofile={open_files}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "redrived", "--config", str(self.config)],
+                [*limit, sys.executable, "-m", "redrived", "--config", str(self.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -55,7 +62,7 @@ class Daemon:
             assert self.process is not None
             if self.process.poll() is not None:
                 raise AssertionError(f"redrived exited:\n{self.log.read_text()}")
-            return "is up as" in self.log.read_text()
+            return f"(pid {self.process.pid})" in self.log.read_text()
 
         eventually(up, "redrived is up")
 
