@@ -11,6 +11,7 @@ from redrive.protocol.queries import Request
 from redrived.api import (
     acting,
     backup,
+    doctor,
     enqueue,
     events,
     jobs,
@@ -41,6 +42,7 @@ QUERIES: Mapping[type[Request], Any] = {
     queries.ShowPolicy: rules.show_policy,
     queries.TestRules: rules.test_rules,
     queries.Preview: acting.preview,
+    queries.Doctor: doctor.doctor,
     queries.ListRedrives: redrives.list_redrives,
     queries.ListRuns: runs.list_runs,
     queries.ListBatches: runs.list_batches,

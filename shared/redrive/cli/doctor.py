@@ -10,6 +10,7 @@ import click
 from redrive.cli.output import print_each, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.doctor import local_checks
 from redrive.errors import Exit, RedriveError
 from redrive.protocol.queries import Check, Doctor, DoctorReply
 
@@ -39,6 +40,7 @@ def _checks(settings: Settings) -> Iterator[Check]:
     try:
         loaded = settings.whole_config()
         yield Check(name="config", ok=True, text=f"{loaded.config.path} is right")
+        yield from local_checks(loaded)
     except RedriveError as error:
         yield _finding("config", error)
     try:

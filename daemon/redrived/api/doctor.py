@@ -1,0 +1,143 @@
+"""What the daemon finds when it looks at itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from redrive.clock import SECOND
+from redrive.config import changes, load
+from redrive.doctor import LOW
+from redrive.errors import RedriveError
+from redrive.protocol.queries import Check, Doctor, DoctorReply
+from redrived.api.server import Asker
+from redrived.engine.engine import Engine
+from redrived.store import soundness
+from redrived.store.soundness import Soundness
+
+DRIFT = 5.0  # seconds that two clocks may differ
+LONG_LOG = 256 * 1024 * 1024  # bytes of SQLite's log that somebody keeps from being taken in
+
+
+async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
+    now = engine.clock.now()
+    try:
+        found = await engine.store.read(soundness.look, engine.store.database, now)
+        checks = list(_store(engine, found, now))
+    except RedriveError as problem:
+        checks = [Check(name="store", ok=False, text=problem.message, hint=problem.hint)]
+    return DoctorReply(
+        checks=[
+            *checks,
+            *_pools(engine),
+            *_disk(engine),
+            *_breakers(engine),
+            *await _nodes(engine),
+            await asyncio.to_thread(_config, engine),
+        ]
+    )
+
+
+def _store(engine: Engine, found: Soundness, now: int) -> Iterator[Check]:
+    trouble = engine.store.writer.trouble
+    database = "SQLite" if engine.store.database.is_sqlite else "PostgreSQL"
+    yield Check(
+        name="store",
+        ok=found.problem is None and trouble is None,
+        text=found.problem or (f"{trouble}" if trouble else f"{database} {found.version} is sound"),
+        hint="a damaged store is put back with `redrive restore FILE`"
+        if found.problem
+        else "it goes on by itself once the disk or the database is back",
+    )
+    drift = (now - found.now) / SECOND
+    yield Check(
+        name="store clock",
+        ok=abs(drift) < DRIFT,
+        text=f"this machine's clock and the database's differ by {abs(drift):.1f} s",
+        hint="let both be kept by NTP",
+    )
+    ahead = (found.newest - found.now) / SECOND
+    yield Check(
+        name="clock",
+        ok=ahead < DRIFT,
+        text=f"the newest event is {ahead:.0f} s in the future"
+        if ahead >= DRIFT
+        else "no event is from the future",
+        hint="the clock was set back; what is due waits for that time to pass again",
+    )
+    if engine.store.database.is_sqlite:
+        log = Path(f"{engine.store.database.path}-wal")
+        size = log.stat().st_size if log.exists() else 0
+        yield Check(
+            name="store log",
+            ok=size < LONG_LOG,
+            text=f"the write-ahead log has {size / 1e6:.1f} MB",
+            hint="some program holds the store open and reads: end it",
+        )
+
+
+def _pools(engine: Engine) -> Iterator[Check]:
+    for pool in engine.python.pools.values():
+        yield Check(
+            name=f"pool {pool.name}",
+            ok=not pool.trouble,
+            text=pool.trouble or f"{len(pool.workers)} workers, {pool.busy} busy",
+            hint=f"[pools.{pool.name}] says which interpreter; its jobs wait until it works",
+        )
+
+
+def _disk(engine: Engine) -> Iterator[Check]:
+    room = engine.disk.room
+    if room is not None:
+        yield Check(
+            name="disk",
+            ok=room.free >= LOW,
+            text=f"{room.free / 1e9:.1f} GB are free in {room.path}",
+            hint="make room, or shorten [store.keep]; without space no new job is taken",
+        )
+
+
+def _breakers(engine: Engine) -> Iterator[Check]:
+    for breaker in engine.breakers.all():
+        yield Check(
+            name=f"breaker {breaker.task}",
+            ok=False,
+            text=f"open: {breaker.why}",
+            hint=f"what task {breaker.task} depends on is down; a probe closes it",
+        )
+
+
+async def _nodes(engine: Engine) -> Iterator[Check]:
+    missing = [row for row in await engine.nodes() if row.state in ("late", "lost")]
+    return iter(
+        Check(
+            name=f"node {row.name}",
+            ok=False,
+            text=f"is {row.state}",
+            hint="its jobs go to the others once it is lost; look at its machine",
+        )
+        for row in missing
+    )
+
+
+def _config(engine: Engine) -> Check:
+    running = engine.definitions.config
+    try:
+        on_disk = load(running.path or os.devnull).config
+    except RedriveError as problem:
+        return Check(
+            name="config on disk",
+            ok=False,
+            text=problem.message.splitlines()[0],
+            hint="the daemon goes on with the one it has; mend the file before a restart",
+        )
+    plan = changes(running, on_disk)
+    keys = (*plan.added, *plan.changed, *plan.removed)
+    return Check(
+        name="config on disk",
+        ok=not plan,
+        text=f"differs from the one in use: {', '.join(keys[:5])}" if plan else "is the one in use",
+        hint="`redrive reload --dry-run` shows what a reload would change",
+    )

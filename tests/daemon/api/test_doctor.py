@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redrive.clock import SystemClock
+from redrive.protocol.queries import Check, Doctor
+from redrived.api.doctor import doctor
+from redrived.api.server import Asker
+from redrived.engine.disk import Room
+from redrived.engine.engine import Engine
+from redrived.store import soundness
+from redrived.store.say import Said, say
+from support.clock import FakeClock
+from support.databases import postgresql_url
+from support.engines import an_engine
+
+ASKER = Asker(who="me", role="viewer")
+
+
+async def findings(engine: Engine) -> dict[str, Check]:
+    return {
+        check.name: check
+        for check in (await doctor(engine, ASKER, Doctor())).checks
+        if not check.ok
+    }
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+async def test_a_daemon_that_is_well_finds_nothing(tmp_path: Path, kind: str) -> None:
+    url = postgresql_url() if kind == "postgresql" else ""
+    async with an_engine(tmp_path, url=url, clock=SystemClock()) as engine:
+        await engine.disk.look()
+        assert await findings(engine) == {}
+
+
+async def test_a_full_disk_a_changed_config_and_the_future_are_found(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        engine.disk.room = Room(str(tmp_path), free=1, total=10)
+        (tmp_path / "config.toml").write_text("[tasks.new]\ncommand = ['true']")
+        await engine.store.submit(say, Said("disk_low", {}))
+        assert isinstance(engine.clock, FakeClock)
+        engine.clock.move(-3600)
+        found = await findings(engine)
+    assert found.keys() == {"disk", "config on disk", "clock"}
+    assert "3600 s in the future" in found["clock"].text
+    assert "tasks" in found["config on disk"].text
+
+
+async def test_a_bad_config_on_disk_is_found_before_the_next_start(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        (tmp_path / "config.toml").write_text("[task.new]")
+        found = await findings(engine)
+    assert "task" in found["config on disk"].text
+
+
+async def test_a_large_store_is_not_looked_at_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soundness, "PATIENCE", -1.0)
+    async with an_engine(tmp_path) as engine:
+        assert "store" not in await findings(engine)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrive import doctor
+from redrive.config import load
+from redrive.doctor import local_checks
+from redrive.protocol.queries import Check
+
+CONFIG = """
+[daemon]
+state_dir = "state"
+runtime_dir = "run"
+[pools.default]
+path = ["app"]
+[tasks.work]
+python = "handlers:work"
+"""
+
+
+def check(folder: Path, name: str, config: str = CONFIG) -> Check:
+    """The first that has something against it, else the first of that name."""
+    file = folder / "config.toml"
+    file.write_text(config)
+    found = [each for each in local_checks(load(file, {}), {}) if each.name == name]
+    return min(found, key=lambda each: each.ok)
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "handlers.py").write_text("import redrive\ndef work(): ...\n")
+    return tmp_path
+
+
+def test_a_fresh_installation_is_well(app: Path) -> None:
+    (app / "config.toml").write_text(CONFIG)
+    assert [each for each in local_checks(load(app / "config.toml", {}), {}) if not each.ok] == []
+
+
+@pytest.mark.parametrize(
+    ("handler", "told"),
+    [
+        ("def other(): ...", "has no attribute 'work'"),
+        ("import nothing_like_it", "No module named 'nothing_like_it'"),
+    ],
+)
+def test_a_pool_that_does_not_find_its_functions_says_why(
+    app: Path, handler: str, told: str
+) -> None:
+    (app / "app" / "handlers.py").write_text(handler)
+    found = check(app, "pool default")
+    assert not found.ok
+    assert told in found.text
+    assert "[pools.default] path" in found.hint
+
+
+def test_what_lies_beside_the_config_is_not_found_by_accident(app: Path) -> None:
+    (app / "app" / "handlers.py").rename(app / "handlers.py")
+    assert "No module named 'handlers'" in check(app, "pool default").text
+
+
+def test_an_interpreter_that_is_not_there_is_named(app: Path) -> None:
+    config = CONFIG.replace('path = ["app"]', 'python = "/nowhere/python"')
+    assert "/nowhere/python does not run" in check(app, "pool default", config).text
+
+
+def test_an_interpreter_without_redrive_is_lent_ours(app: Path) -> None:
+    config = CONFIG.replace("[pools.default]", f'[pools.default]\npython = "{sys.executable}"')
+    assert check(app, "pool default", config).ok
+
+
+def test_a_state_folder_open_to_others_is_found(app: Path) -> None:
+    (app / "state").mkdir(mode=0o700)
+    assert check(app, "state_dir").ok
+    (app / "state").chmod(0o755)
+    found = check(app, "state_dir")
+    assert (found.ok, found.hint) == (False, f"chmod 700 {app}/state")
+
+
+def test_a_store_open_to_others_is_found(app: Path) -> None:
+    (app / "state").mkdir(mode=0o700)
+    store = app / "state" / "redrive.db"
+    store.touch(0o600)
+    assert check(app, "store").ok
+    store.chmod(0o644)
+    assert not check(app, "store").ok
+
+
+def test_a_token_others_can_read_is_found(app: Path) -> None:
+    config = CONFIG + '[http]\nlisten = "127.0.0.1:1"\ntoken_file = "token"\n'
+    assert "No such file" in check(app, "token", config).text
+    (app / "token").touch(0o644)
+    (app / "token").chmod(0o644)
+    assert not check(app, "token", config).ok
+
+
+def test_a_disk_that_is_nearly_full_is_found(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "LOW", 1 << 62)
+    assert not check(app, "disk").ok
+
+
+@pytest.mark.parametrize(
+    ("version", "is_named"),
+    [
+        ((3, 40, 1), True),
+        ((3, 44, 6), False),
+        ((3, 50, 6), True),
+        ((3, 50, 7), False),
+        ((3, 51, 2), True),
+        ((3, 51, 3), False),
+    ],
+)
+def test_a_sqlite_with_the_wal_bug_is_named(
+    app: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], is_named: bool
+) -> None:
+    monkeypatch.setattr("sqlite3.sqlite_version_info", version)
+    assert ("only one of its connections" in check(app, "sqlite").text) == is_named
