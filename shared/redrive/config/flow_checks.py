@@ -38,7 +38,7 @@ def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:
     first: dict[str, int] = {}
     for place, step in enumerate(steps):
         if step.name in first:
-            text = f"{quoted(step.name)} is the name of steps[{first[step.name]}], expected another"
+            text = f"{quoted(step.name)} is the name of {key[-1]}[{first[step.name]}], expected another"
             problems.add((*key, place, "name"), text)
         first.setdefault(step.name, place)
     names = Names("step", key, first)

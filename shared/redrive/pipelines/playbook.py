@@ -27,7 +27,7 @@ from redrive.config.flow_checks import check_steps
 from redrive.config.lines import Key, Lines
 from redrive.config.problems import ConfigRejected, Enough, Places, Problem, Problems, instead
 from redrive.config.reader import Reader
-from redrive.config.sections import Config, HttpCall, Name, Pipeline, Section, Shows, Step, Task
+from redrive.config.sections import Config, HttpCall, Name, Pipeline, Shows, Step, Task
 from redrive.config.task_checks import check_task
 from redrive.pipelines.definition import Definition, define
 from redrive.pipelines.yaml_text import YamlProblem, YamlText
@@ -44,12 +44,12 @@ class Playbook(NamedTuple):
         return define(self.name, self.pipeline, config, self.tasks)
 
 
-class _Text(Section, frozen=True, kw_only=True):
+class _Text(Struct, frozen=True, kw_only=True):
     """What stands in a playbook."""
 
     name: Name | None = None
     description: str | None = None
-    workflow: list[dict[str, Any]]
+    workflow: list[dict[str, Any]] = []
     shows: Shows | None = None
     mode: str | None = None
 
@@ -60,6 +60,20 @@ class _Step(Step, frozen=True, kw_only=True):
     name: Name = field(name="step")
     task: Name | None = None  # type: ignore[assignment]
     type: Kind | None = None
+
+
+class _Mistakes(Problems):
+    """Names every place as a playbook writes it, whoever finds the mistake."""
+
+    def add(self, key: Key, text: str) -> None:
+        match key:
+            case "workflow", int(place), "http", *inside:
+                key = ("workflow", place, *inside)
+            case "workflow", int(place), "name":
+                key = ("workflow", place, "step")
+            case _:
+                pass
+        super().add(key, text)
 
 
 def _keys(kind: type[Struct], *without: str) -> frozenset[str]:
@@ -81,7 +95,7 @@ def read_playbook(source: str, config: Config, name: str | None = None) -> Playb
     """The playbook in `source`; `ConfigRejected` names everything that is wrong with it."""
     label = name or "playbook"
     values, places = _parse(source, label)
-    problems = Problems(label, places)
+    problems = _Mistakes(label, places)
     reader = Reader(Path(config.folder), {}, problems)
     try:
         playbook = _read(values, name, reader, config, problems)
@@ -124,7 +138,7 @@ def _read(
         problems.add(("name",), f"[pipelines.{called}] is in the config, expected another name")
     steps: list[Step] = []
     tasks: dict[str, Task] = {}
-    for place, item in enumerate(text.workflow or []):
+    for place, item in enumerate(text.workflow):
         step, task = _step(item, ("workflow", place), reader, config, problems)
         if task is not None:
             tasks[step.name] = task

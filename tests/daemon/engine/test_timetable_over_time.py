@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -75,10 +75,10 @@ async def watch(folder: Path, clock: FakeClock, config: str) -> AsyncIterator[Wa
 
 
 @pytest.fixture
-def clock() -> Iterator[FakeClock]:
+def clock() -> FakeClock:
     clock = FakeClock()
     clock.move(0.25)  # between two slots
-    yield clock
+    return clock
 
 
 @pytest.mark.parametrize(("missed", "fires"), [("skip", 1), ("once", 1), ("all", 100)])

@@ -7,8 +7,8 @@ import pytest
 from redrived.store import schedules
 from redrived.store.actions import Act, act
 from redrived.store.enqueue import NewJob, Order
+from redrived.store.group import Entry
 from redrived.store.schedules import Fire, Slot, adopt, fire
-from redrived.store.writer import Entry
 from support.ground import Ground
 from support.runs import seconds
 
@@ -75,7 +75,8 @@ def test_queued_slots_fire_one_after_the_other(ground: Ground) -> None:
     ground.do(fire, second)
     ground.do(fire, third)
     waiting = ground.ask(schedules.waiting)
-    assert (waiting.slots, waiting.jobs) == ([("s", second.slots[0].at)], {1})
+    assert waiting.slots == [("s", second.slots[0].at)]
+    assert waiting.jobs == {1}
 
     release = due(ground, 1, overlap="queue", was_queued=True, dealt_with=None)
     assert ground.do(fire, release) == []
