@@ -38,6 +38,7 @@ class PythonRunner:
     ) -> None:
         self.pools: dict[str, Pool] = {}
         self.on_begun: Callable[[Attempt], None] = lambda attempt: None
+        self.when_ran: list[Callable[[str, float], None]] = []  # the task, its seconds
         self._store = store
         self._clock = clock
         self._attempts = attempts
@@ -115,6 +116,8 @@ class PythonRunner:
             pace = spent.setdefault(job.task, [0, 0])
             pace[0] += 1
             pace[1] += report.took
+            for tell in self.when_ran:
+                tell(job.task, report.took / 1_000_000)
             ended_at = report.began + report.took
             if report.outcome == "done":
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
@@ -157,28 +160,28 @@ class PythonRunner:
 
     def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None:
         hand = self._hands.get(worker, {})
-        returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
-        unbegun: list[InHand] = []
-        for job in returned:
-            attempt = self._attempts.pop(job.id, job.lease)
-            if attempt is None:
-                unbegun.append(job)
-            else:  # it counted as begun from the hand-over on, and the log says so
-                self._settler.returned(job, attempt)
-        self._settler.gave_back(unbegun)
+        self._return([job for id, _ in jobs if (job := hand.pop(id, None)) is not None])
 
     def lost(self, worker: Worker, loss: Loss) -> None:
         hand = self._hands.pop(worker, {})
         began = loss.begun
         current = hand.pop(began[0], None) if began else None
-        # What counted as begun at the hand-over may not have been: the worker knows better.
-        for job in hand.values():
-            self._attempts.pop(job.id, job.lease)
-        self._settler.gave_back(list(hand.values()))
+        self._return(list(hand.values()))
         if current is not None and began is not None:
             attempt = self._attempts.pop(current.id, current.lease)
             self._settler.lost(current, attempt, began[2], _how_it_died(loss), wrote=loss.wrote)
         self._settler.freed()
+
+    def _return(self, jobs: Sequence[InHand]) -> None:
+        """Jobs that come back unbegun; what counted as begun at the hand-over is in the log."""
+        unbegun: list[InHand] = []
+        for job in jobs:
+            attempt = self._attempts.pop(job.id, job.lease)
+            if attempt is None:
+                unbegun.append(job)
+            else:
+                self._settler.returned(job, attempt)
+        self._settler.gave_back(unbegun)
 
     async def _answer(self, worker: Worker, ask: wire.Ask) -> None:
         job = self._hands.get(worker, {}).get(ask.job)
