@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Protocol
 
@@ -123,6 +123,7 @@ class Attempts:
     """The attempts this node has under way, by job."""
 
     def __init__(self) -> None:
+        self.when_over: list[Callable[[Attempt], None]] = []
         self._running: dict[int, Attempt] = {}
 
     def __iter__(self) -> Iterator[Attempt]:
@@ -145,4 +146,6 @@ class Attempts:
         if found is None:
             return None
         found.is_over = True
+        for tell in self.when_over:
+            tell(found)
         return self._running.pop(job)

@@ -20,6 +20,7 @@ from redrived.engine.gates import Gates
 from redrived.engine.hooks import Hooks
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
+from redrived.engine.measures import Measures
 from redrived.engine.orphans import Orphans
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
@@ -103,6 +104,11 @@ class Engine:
         self.promoter = Promoter(store, timers, clock)
         hook_commands = HookCommands(self.trees, runtime_dir / "hooks")
         self.hooks = Hooks(store, self.definitions, clock, hook_commands)
+        self.measures = Measures()
+        self.settler.when_ended.append(self.measures.ended)
+        self.python.when_ran.append(self.measures.ran)
+        self.attempts.when_over.append(lambda over: self.measures.over(over, clock.monotonic()))
+        store.landed.append(self.measures.landed)
         self.rescuer = Rescuer(store, self.settler, self.trees, node)
         self.disk = Disk(store, timers, state_dir)
         self.leadership = Leadership(store, timers, clock)

@@ -57,7 +57,9 @@ class Node:
     async def beat_once(self) -> None:
         """Tell of this node, then look after the others."""
         try:
+            asked_at = self._engine.clock.monotonic()
             before = await self._engine.store.submit(nodes.beat, self._beat())
+            self._engine.measures.writes.note(self._engine.clock.monotonic() - asked_at)
             self._note_beat()
             if before == "lost":
                 await self._end_what_was_taken()

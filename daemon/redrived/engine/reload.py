@@ -81,7 +81,8 @@ class Reloader:
             old = engine.definitions.config
             await engine.pipelines.register(new)
             engine.use(new)
-            logs.set_up(new.daemon.log_level, new.daemon.log_format)
+            if any(key.startswith("daemon.log_") for key in _keys(plan)):
+                logs.set_up(new.daemon.log_level, new.daemon.log_format)
             await self._rank_anew(old, new)
         return _reply(plan, notes)
 
@@ -116,6 +117,10 @@ class Reloader:
                 wish = ranks.Ranking(ids, queue.operations)
                 await engine.store.submit(ranks.rank, wish)
                 after = ids[-1]
+
+
+def _keys(plan: Plan) -> tuple[str, ...]:
+    return (*plan.added, *plan.changed, *plan.removed)
 
 
 def _reply(plan: Plan, notes: list[str]) -> ReloadReply:

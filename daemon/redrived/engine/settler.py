@@ -63,6 +63,7 @@ class Settler:
     ) -> None:
         self.definitions = definitions
         self.when_freed: list[Callable[[], None]] = []  # called whenever room may have become free
+        self.when_ended: list[Callable[[str, str], None]] = []  # the task, what its job became
         self._store = store
         self._breakers = breakers
         self._clock = clock
@@ -75,6 +76,9 @@ class Settler:
             self.watch_future(self._store.submit(complete, done, must_land=True))
             for task in {job.task for job in done}:
                 self._breakers.note(task, failed_transiently=False)
+            for tell in self.when_ended:
+                for job in done:
+                    tell(job.task, JobState.DONE)
         self.freed()
 
     def gave_back(self, jobs: Sequence[InHand]) -> None:
@@ -357,6 +361,8 @@ class Settler:
         events: Sequence[tuple[str, dict[str, Any]]],
     ) -> None:
         job = told.job
+        for tell in self.when_ended:
+            tell(job.task, found.state)
         item = Ended(
             job=job.id,
             lease=job.lease,
