@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from redrive_tui.app import Console, Settings
 from support import incident
@@ -28,7 +29,11 @@ class Stage:
         await self.settle()
 
     async def type(self, text: str) -> None:
-        await self.press(*("space" if letter == " " else letter for letter in text))
+        """Into the field that has the keyboard, all at once."""
+        field = self.console.focused
+        assert isinstance(field, Input)
+        field.insert_text_at_cursor(text)
+        await self.settle()
 
     async def pass_time(self, seconds: float) -> None:
         """The daemon goes on telling its status meanwhile."""
@@ -38,7 +43,6 @@ class Stage:
 
     async def settle(self) -> None:
         """Until everything that was asked for has been answered and painted."""
-        await self.pilot.pause()
         while any(self._is_reading()) and not self.console.screen.is_modal:
             await self.pilot.pause()
         self.console.tick()

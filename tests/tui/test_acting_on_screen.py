@@ -74,7 +74,7 @@ async def test_a_group_is_redriven_after_its_number_was_typed() -> None:
         await stage.press("3", "r")
         assert "matched by  state:dead group:77be10d4" in stage.text
         assert stage.console.screen.query_one("#go", Button).disabled
-        await stage.type("y")
+        await stage.press("y")
         assert isinstance(stage.console.screen, Confirm)
         await stage.press("backspace")
         await stage.type("30")

@@ -64,14 +64,17 @@ class Look(Record, frozen=True, kw_only=True):
         filled, empty = ("#", ".") if self.ascii else ("▰", "▱")
         return [(filled * full, "bar"), (empty * (width - full), "rule")]
 
-    def sparkline(self, values: Sequence[float | None], width: int) -> str:
-        """The last `width` values as heights; `·` where nothing is known."""
+    def sparkline(
+        self, values: Sequence[float | None], width: int, *, top: float | None = None
+    ) -> str:
+        """The last `width` values as heights up to `top` or the highest; `·` where none is known."""
         # Never the full block: the lines of neighbouring rows would grow together.
         steps, unknown = (".:-=+*#", " ") if self.ascii else ("▁▂▃▄▅▆▇", "·")
         shown = [None] * (width - len(values)) + list(values)[-width:]
-        top = max((value for value in shown if value is not None), default=0) or 1
+        top = top or max((value for value in shown if value is not None), default=0) or 1
         return "".join(
-            unknown if value is None else steps[int(value / top * 6.999)] for value in shown
+            unknown if value is None else steps[int(min(1.0, value / top) * 6.999)]
+            for value in shown
         )
 
     def span_bar(self, share: float, width: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from redrive.filters import Filter, parse, render
+from redrive.filters.rendering import quoted
 from redrive.models import Record
 from redrive.protocol.queries import JobPage, ListJobs
 from redrive_tui.job_pages import PAGE
@@ -17,6 +19,16 @@ class JobList(Record, frozen=True, kw_only=True):
 
     where: str = ""
     sort: str = NEWEST_FIRST
+
+    @staticmethod
+    def of(text: str) -> JobList:
+        """The list a filter asks for, its `sort:` included."""
+        filter = parse(text)
+        where = render(Filter(terms=filter.terms))
+        if not filter.sort:
+            return JobList(where=where)
+        first = filter.sort[0]
+        return JobList(where=where, sort=f"-{first.key}" if first.descending else first.key)
 
     async def page(self, source: Source, number: int) -> JobPage:
         page: JobPage = await source.ask(
@@ -42,10 +54,16 @@ class JobList(Record, frozen=True, kw_only=True):
         """Where a job must be by now; only the order of ids tells without reading it all."""
         if self.sort != NEWEST_FIRST:
             return None
-        return await self.count(source, f"id>{job}") // PAGE
+        newer = await self.count(source, f"id>{job}")
+        return None if newer is None else newer // PAGE
 
-    async def count(self, source: Source, also: str) -> int:
-        """How many jobs of the list fit one more condition."""
+    async def count(self, source: Source, also: str) -> int | None:
+        """How many jobs of the list fit one more condition; None when they are too many to count."""
         where = f"{self.where} {also}".strip()
         page: JobPage = await source.ask(ListJobs(where=where, limit=1, count=True))
-        return page.total or 0
+        return page.total if page.exact else None
+
+
+def term(key: str, value: str) -> str:
+    """A name from outside as part of a filter."""
+    return f"{key}:{quoted(value)}"

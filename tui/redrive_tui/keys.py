@@ -112,7 +112,7 @@ KEYS = _contexts(
         Key(
             "node.drain",
             "X",
-            "act('drain')",
+            "drain",
             "drain: finish what runs, take no more",
             "drain",
             True,
@@ -140,7 +140,7 @@ SCREENS: Mapping[str, tuple[str, ...]] = {
     "runs": (*_COMMON, "tabs", "run"),
     "queues": (*_COMMON, "pausable", "queue"),
     "schedules": (*_COMMON, "pausable", "schedule"),
-    "nodes": (*_COMMON, "node"),
+    "nodes": (*_COMMON, "jobs", "job", "node"),
     "events": ("everywhere", "movement", "text"),
     "job": (*_COMMON, "tabs", "jobs", "job"),
     "output": ("everywhere", "movement", "tabs", "jobs", "job", "text"),

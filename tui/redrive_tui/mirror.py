@@ -51,6 +51,14 @@ class Mirror:
             return self.clock.now()
         return self.status.at + int((self.clock.monotonic() - self._told_at) * SECOND)
 
+    @property
+    def as_of(self) -> int:
+        """The instant the picture is true of: now while the link lives, else when last told.
+
+        A node is not late because this console does not hear of it.
+        """
+        return self.now() if self.link.word == "live" or self.status is None else self.status.at
+
     def meet(self, welcome: Welcome) -> None:
         """Who is there. A new epoch voids everything known before."""
         if self.welcome is not None and welcome.epoch != self.welcome.epoch:

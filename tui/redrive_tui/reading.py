@@ -114,7 +114,7 @@ def guidance_lines(group: GroupRow, now: int) -> list[Line]:
     """What is known of a cause, and what to do about it."""
     head: Line = [
         (clean(group.user_message or group.error_type, 120), "strong"),
-        (f"  {group.category}", "warning" if group.category == "transient" else "dim"),
+        (f"  {clean(group.category, 40)}", "warning" if group.category == "transient" else "dim"),
     ]
     shares = " · ".join(
         _most(name, counts)

@@ -126,7 +126,7 @@ def _result(attempt: Attempt, look: Look) -> Line:
     if attempt.error is not None:
         return [(f"{look.glyph('dead')} ", "dead"), (error_words(attempt.error), "text")]
     word = _OUTCOMES.get(attempt.outcome or "", "dead")
-    return [(f"{look.glyph(word)} {attempt.outcome or 'ended'}", word)]
+    return [(f"{look.glyph(word)} {clean(attempt.outcome or 'ended', 40)}", word)]
 
 
 def _wait(wait: float | None, longest: float, cells: int, look: Look, role: str) -> Line:

@@ -14,6 +14,7 @@ from redrive.protocol.queries import GroupPage, GroupRow, ListGroups
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, apart, count, plural, span
+from redrive_tui.job_list import term
 from redrive_tui.reading import guidance_lines
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
@@ -101,7 +102,7 @@ class DeadPane(Pane):
     def filter_of(self, group: GroupRow) -> str:
         """The filter that finds the dead jobs of a row."""
         key = "group" if self.by == "error" else self.by
-        return f"state:dead {key}:{group.fingerprint}"
+        return f"state:dead {term(key, group.fingerprint)}"
 
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:

@@ -112,7 +112,7 @@ class JobPane(JobActions):
         return [
             (f"{job.id}  {clean(job.task, 80)}  ", "strong"),
             look.state(word),
-            (f" {job.reason}" if job.reason and word == "dead" else "", "dead"),
+            (f" {clean(job.reason, 40)}" if job.reason and word == "dead" else "", "dead"),
             ("  ", ""),
             *when(job, now, look, word),
         ]

@@ -111,10 +111,7 @@ class JobsPane(JobActions):
 
     @on(FilterBar.Applied)
     def _filtered(self, event: FilterBar.Applied) -> None:
-        words = event.text.split()
-        sorts = [word.removeprefix("sort:") for word in words if word.startswith("sort:")]
-        where = " ".join(word for word in words if not word.startswith("sort:"))
-        self._turn_to(JobList(where=where, sort=sorts[-1] if sorts else JobList().sort))
+        self._turn_to(JobList.of(event.text))
 
     def _turn_to(self, which: JobList) -> None:
         self.list = which
@@ -130,7 +127,7 @@ class JobsPane(JobActions):
             self.hidden = 0
             if marks and which.where:
                 shown = await which.count(source, f"id:{','.join(map(str, marks))}")
-                self.hidden = len(marks) - shown
+                self.hidden = len(marks) - (shown or 0)
         except RedriveError as problem:
             self.failed(problem)
         self.show()
@@ -146,10 +143,10 @@ class JobsPane(JobActions):
         self.show()
 
     def _cells(self, job: Job) -> list[Line]:
-        status, now = self.desk.mirror.status, self.desk.mirror.now()
-        nodes = status.nodes if status else []
-        late = {node.name for node in nodes if liveness(node, now) != "fresh"}
-        return job_cells(job, now, self.desk.look, late)
+        mirror = self.desk.mirror
+        nodes = mirror.status.nodes if mirror.status else []
+        late = {node.name for node in nodes if liveness(node, mirror.as_of) != "fresh"}
+        return job_cells(job, mirror.now(), self.desk.look, late)
 
     def _top_line(self) -> Line:
         pages, text = self.table.pages, self.bar.text

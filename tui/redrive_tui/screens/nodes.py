@@ -10,9 +10,11 @@ from redrive.protocol.queries import JobPage, ListJobs, NodeRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, duration, percent, seconds_between, size
+from redrive_tui.job_list import term
 from redrive_tui.liveness import liveness
 from redrive_tui.sanitize import clean
-from redrive_tui.screens.pane import Desk, Pane
+from redrive_tui.screens.job_actions import JobActions
+from redrive_tui.screens.pane import Desk
 from redrive_tui.widgets.lines import Heading
 from redrive_tui.widgets.table import Column, RecordTable
 from redrive_tui.wishes import Named
@@ -39,7 +41,7 @@ JOB_COLUMNS = [
 JOBS_SHOWN = 100
 
 
-class NodesPane(Pane):
+class NodesPane(JobActions):
     context = "nodes"
     BINDINGS = keys.bindings("node")
 
@@ -71,7 +73,7 @@ class NodesPane(Pane):
     async def read(self) -> None:
         node = self.nodes.current
         if node is not None:
-            where = f"state:leased node:{node.name}"
+            where = f"state:leased {term('node', node.name)}"
             page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
             self.running = page.jobs
 
@@ -89,7 +91,7 @@ class NodesPane(Pane):
         self.reread()
 
     def _node_cells(self, node: NodeRow) -> list[Line]:
-        now, look = self.desk.mirror.now(), self.desk.look
+        now, look = self.desk.mirror.as_of, self.desk.look
         cpu = list(self.desk.mirror.cpu.get(node.name, ()))
         age = duration(seconds_between(node.beat_at, now))
         state = liveness(node, now)
@@ -103,7 +105,7 @@ class NodesPane(Pane):
             [(clean(node.name, 80), "strong"), (" leader" if node.leader else "", "dim")],
             [(age, "text")] if fresh else [(f"{state.upper()} {age}", _ALARM[state])],
             [
-                (look.sparkline(cpu, 8), "spark" if fresh else "dim"),
+                (look.sparkline(cpu, 8, top=1.0), "spark" if fresh else "dim"),
                 (f" {percent(cpu[-1]) if cpu and fresh else '?':>5}", "text"),
             ],
             [(f"{memory:<11} ", "text" if fresh else "dim"), *look.bar(share, 7)],
@@ -135,13 +137,18 @@ class NodesPane(Pane):
     def _opened(self, event: RecordTable.Opened) -> None:
         event.stop()
         if event.table is self.nodes and (node := self.nodes.current):
-            self.post_message(self.Go("jobs", filter=f"state:leased node:{node.name}"))
+            self.post_message(self.Go("jobs", filter=f"state:leased {term('node', node.name)}"))
         elif (job := self.jobs.current) is not None:
             self.post_message(self.Go("job", job=job.id))
 
-    def action_act(self, verb: str) -> None:
+    @property
+    def current_job(self) -> Job | None:
+        """A job is meant only when the list of jobs has the keyboard."""
+        return self.jobs.current if self.jobs.has_focus else None
+
+    def action_drain(self) -> None:
         if (node := self.nodes.current) is not None:
-            self.ask(Intent(verb=verb, selection=Named(kind="node", name=node.name)))
+            self.ask(Intent(verb="drain", selection=Named(kind="node", name=node.name)))
 
 
 _ALARM = {"late": "warning", "lost": "error", "stopped": "dim"}

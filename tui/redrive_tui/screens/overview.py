@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical
 from redrive.clock import SECOND
 from redrive.protocol.queries import Attention, DueRow, NodeRow, QueueRow
 from redrive_tui.formatting import Line, duration, percent, plural, seconds_between, size
+from redrive_tui.job_list import term
 from redrive_tui.liveness import liveness
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
@@ -104,7 +105,7 @@ class OverviewPane(Pane):
         return [[(look.time(due.at), "dim")], [what, (f" in {name}", "dim")]]
 
     def _node_cells(self, node: NodeRow) -> list[Line]:
-        now, look = self.desk.mirror.now(), self.desk.look
+        now, look = self.desk.mirror.as_of, self.desk.look
         name: Line = [(clean(node.name, 40), "strong")]
         state = liveness(node, now)
         cpu = list(self.desk.mirror.cpu.get(node.name, ()))
@@ -116,10 +117,10 @@ class OverviewPane(Pane):
         total = f"/{size(node.memory_total)}" if node.memory_total else ""
         return [
             name,
-            [(node.state, "good" if node.state == "up" else "warning")],
+            [(clean(node.state, 40), "good" if node.state == "up" else "warning")],
             [
                 ("cpu ", "dim"),
-                (look.sparkline(cpu, 6), "spark"),
+                (look.sparkline(cpu, 6, top=1.0), "spark"),
                 (f" {percent(cpu[-1]) if cpu else '-'}", "text"),
             ],
             [(f"{memory}{total}", "text")],
@@ -130,7 +131,7 @@ class OverviewPane(Pane):
     def open_row(self, event: RecordTable.Opened) -> None:
         event.stop()
         if event.table is self.queues and (queue := self.queues.current):
-            self.post_message(self.Go("jobs", filter=f"queue:{queue.name}"))
+            self.post_message(self.Go("jobs", filter=term("queue", queue.name)))
         elif event.table is self.attention and (one := self.attention.current):
             self.post_message(self.Go(one.screen, filter=one.where))
         elif event.table is self.due and (due := self.due.current):
@@ -145,8 +146,10 @@ class OverviewPane(Pane):
             case "gate":
                 self.post_message(self.Go("runs"))
             case "retry":
-                self.post_message(self.Go("jobs", filter=f"state:retry queue:{due.name} sort:next"))
+                self.post_message(
+                    self.Go("jobs", filter=f"state:retry {term('queue', due.name)} sort:next")
+                )
             case "scheduled":
                 self.post_message(
-                    self.Go("jobs", filter=f"state:scheduled queue:{due.name} sort:next")
+                    self.Go("jobs", filter=f"state:scheduled {term('queue', due.name)} sort:next")
                 )

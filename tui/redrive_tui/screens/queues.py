@@ -18,6 +18,7 @@ from redrive_tui.formatting import (
     percent,
     seconds_between,
 )
+from redrive_tui.job_list import term
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.throughput import BUCKETS, Throughput
@@ -144,7 +145,7 @@ class QueuesPane(Pane):
     def open_row(self, event: RecordTable.Opened) -> None:
         event.stop()
         if (queue := self.table.current) is not None:
-            self.post_message(self.Go("jobs", filter=f"queue:{queue.name}"))
+            self.post_message(self.Go("jobs", filter=term("queue", queue.name)))
 
     def action_act(self, verb: str) -> None:
         if (queue := self.table.current) is not None:
@@ -154,7 +155,7 @@ class QueuesPane(Pane):
         """Discard every dead job of the queue: a set, so its number has to be typed."""
         queue = self.table.current
         if queue is not None and (dead := queue.states.get("dead", 0)):
-            where = f"state:dead queue:{queue.name}"
+            where = f"state:dead {term('queue', queue.name)}"
             self.ask(
                 Intent(verb="discard", selection=Matching(where=where, number=dead), whole=True)
             )

@@ -10,6 +10,7 @@ from redrive.protocol.queries import BatchPage, BatchRow, ListBatches, ListRuns,
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, Span, ago, apart, count, until, word_of
+from redrive_tui.job_list import term
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.widgets.lines import Heading, Panel
@@ -101,7 +102,7 @@ class RunsPane(Pane):
             (" ", ""),
             (f" Batches {count(len(self.all_batches))} ", "tab" if batches else "dim"),
         ]
-        right: Line = [(f"batch {clean(self.filter, 80)}" if self.filter else "", "accent")]
+        right: Line = [(clean(self.filter, 80), "accent")]
         self.top.lines = [apart(left, right, self.top.size.width)]
 
     @on(RecordTable.Moved, "#run-list")
@@ -112,7 +113,7 @@ class RunsPane(Pane):
     def _run_cells(self, run: Run) -> list[Line]:
         word = word_of(run.state)
         return [
-            [(run.id, "strong")],
+            [(clean(run.id, 40), "strong")],
             [(clean(run.pipeline, 80), "text")],
             [(clean(run.key or "", 80), "text")],
             [(clean(run.batch or "", 80), "dim")],
@@ -193,7 +194,7 @@ class RunsPane(Pane):
             self.post_message(self.Go("job", job=step.job))
 
     def _only(self, batch: str) -> None:
-        self.filter = f"batch:{batch}" if batch else ""
+        self.filter = term("batch", batch) if batch else ""
         self.remove_class("-batches")
         self.all_runs = []
         self.reread()

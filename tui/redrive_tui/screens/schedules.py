@@ -9,6 +9,7 @@ from redrive.protocol.queries import FireRow, ListSchedules, SchedulePage, Sched
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, Span, duration, until, word_of
+from redrive_tui.job_list import term
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.widgets.lines import Heading, Panel
@@ -69,7 +70,7 @@ class SchedulesPane(Pane):
             next_at,
             self._last(row, now),
             [self._mark(fire) for fire in row.last[-8:]],
-            [(row.overlap, "dim")],
+            [(clean(row.overlap, 40), "dim")],
             [("PAUSED", "warning")] if row.paused else [("on", "good")],
         ]
 
@@ -93,9 +94,7 @@ class SchedulesPane(Pane):
 
     def _details(self, row: ScheduleRow) -> list[Line]:
         look, now = self.desk.look, self.desk.mirror.now()
-        facts = (
-            f"starts {clean(row.what, 80)} · zone {clean(row.timezone, 40)} · missed: {row.missed}"
-        )
+        facts = f"starts {clean(row.what, 80)} · zone {clean(row.timezone, 40)} · missed: {clean(row.missed, 40)}"
         lines: list[Line] = [[(clean(row.name, 80), "strong"), (f"  {facts}", "dim")]]
         if row.paused:
             who = f" by {clean(row.paused_by, 80)}" if row.paused_by else ""
@@ -105,7 +104,7 @@ class SchedulesPane(Pane):
             for at in row.next[:5]
         ]
         lines += [
-            [(f"  {look.absolute(fire.slot)}", "dim"), (f"  {fire.outcome}", "warning")]
+            [(f"  {look.absolute(fire.slot)}", "dim"), (f"  {clean(fire.outcome, 40)}", "warning")]
             for fire in row.last[-8:]
             if fire.outcome != "fired"
         ]
@@ -116,8 +115,10 @@ class SchedulesPane(Pane):
         event.stop()
         if (row := self.table.current) is not None:
             kind, _, name = row.what.partition(" ")
-            screen = "runs" if kind == "pipeline" else "jobs"
-            self.post_message(self.Go(screen, filter=f"{kind}:{name}"))
+            if kind == "task":
+                self.post_message(self.Go("jobs", filter=term("task", name)))
+            else:
+                self.post_message(self.Go("runs"))
 
     def action_act(self, verb: str) -> None:
         if (row := self.table.current) is not None:

@@ -15,6 +15,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
@@ -75,7 +76,9 @@ class Confirm(ModalScreen[Options | None]):
             yield self._twin
             with Horizontal(id="buttons"):
                 yield Button("keep (esc)", id="keep", compact=True)
-                yield Button(self._deed, id="go", compact=True, disabled=self._by_number)
+                yield Button(
+                    Content(clean(self._deed)), id="go", compact=True, disabled=self._by_number
+                )
 
     def _field(self, label: str, id: str, value: str, hint: str) -> ComposeResult:
         with Horizontal(classes="field"):
@@ -113,7 +116,7 @@ class Confirm(ModalScreen[Options | None]):
         lines: list[Line] = [
             [
                 (f" {environment} ", f"environment:{welcome.colour or 'blue'}"),
-                (f"  {self._deed}", "strong"),
+                (f"  {clean(self._deed)}", "strong"),
                 (f"  as of {self._look.time(question.at)}", "dim"),
             ],
             [],
@@ -152,7 +155,7 @@ class Confirm(ModalScreen[Options | None]):
     def _show_twin(self) -> None:
         wish = replace(self.question.wish, options=self._options())
         room = max(20, self._twin.size.width - 10)
-        parts = textwrap.wrap(command_line(wish), room, break_on_hyphens=False) or [""]
+        parts = textwrap.wrap(clean(command_line(wish)), room, break_on_hyphens=False) or [""]
         labels = ["same as", *[""] * (len(parts) - 1)]
         self._twin.lines = [
             [(f"{label:<9}", "title"), (part, "accent")]

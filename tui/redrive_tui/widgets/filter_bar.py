@@ -75,7 +75,7 @@ class FilterBar(Vertical):
     def open(self) -> None:
         self.add_class("-open")
         field = self.query_one(Input)
-        field.value = self.text
+        field.value = clean(self.text)
         field.cursor_position = len(field.value)
         field.focus()
         self._suggest()

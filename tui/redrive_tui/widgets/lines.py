@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from redrive_tui import keys
 from redrive_tui.formatting import Line
+from redrive_tui.sanitize import clean
 from redrive_tui.theme import style
 
 
@@ -33,6 +34,7 @@ class Lines(ScrollView, can_focus=False):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._drawn: dict[int, Strip] = {}
+        self._blank: Style | None = None  # costly to ask for, and the same until styles change
 
     @property
     def theme(self) -> str:
@@ -60,15 +62,27 @@ class Lines(ScrollView, can_focus=False):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._drawn.clear()
+        self._blank = None
 
     def strip(self, line: Line, over: Style | None = None) -> Strip:
-        """A line in the colours of the theme, as long as it is."""
-        theme, blank = self.theme, self.rich_style
+        """A line in the colours of the theme, as long as it is.
+
+        Whoever made the line has cleaned what came from outside, before measuring it. Here is
+        where it is drawn, so here is where a forgotten one is still caught.
+        """
+        theme, blank = self.theme, self.blank()
         styled = ((text, blank + style(theme, role)) for text, role in line if text)
-        return Strip([Segment(text, look + over if over else look) for text, look in styled])
+        return Strip(
+            [
+                Segment(text if text.isprintable() else clean(text), look + over if over else look)
+                for text, look in styled
+            ]
+        )
 
     def blank(self, over: Style | None = None) -> Style:
-        return self.rich_style + over if over else self.rich_style
+        if self._blank is None:
+            self._blank = self.rich_style
+        return self._blank + over if over else self._blank
 
 
 class TextView(Lines, can_focus=True):

@@ -1,0 +1,10 @@
+"""A console over hostile records, as a program of its own: for a test with a real terminal."""
+
+from __future__ import annotations
+
+from redrive_tui.app import Console
+from redrive_tui.terminal import run
+from support import hostile
+
+if __name__ == "__main__":
+    raise SystemExit(run(Console(hostile.source())))
