@@ -79,5 +79,4 @@ def moves_from(state: JobState) -> frozenset[Move]:
 
 def reachable(state: JobState) -> frozenset[JobState]:
     """The states one move away from `state`."""
-    ends = (targets for starts, targets in MOVES.values() if state in starts)
-    return frozenset().union(*ends)
+    return frozenset(end for starts, ends in MOVES.values() if state in starts for end in ends)

@@ -51,7 +51,7 @@ def which(engine: Engine, text: str) -> tuple[str, str]:
         return kind, name
     having = [kind for kind in KINDS if text in known[kind]]
     if not having:
-        everything = set().union(*known.values())
+        everything = {name for names in known.values() for name in names}
         raise NotFound(f"nothing is called {text!r}", hint=nearest(text, everything))
     if len(having) > 1:
         raise UsageProblem(

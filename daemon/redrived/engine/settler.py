@@ -17,7 +17,7 @@ import msgspec
 from redrive.clock import SECOND, Clock, iso
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord, plain
+from redrive.models import ErrorRecord, Json, plain
 from redrive.policy import RetryPolicy
 from redrive.rules import Classification, Evidence, Said
 from redrived.engine import facts
@@ -407,7 +407,7 @@ def _events(
     events = [told.first] if told.first else []
     events.append(("action_error", data))
     events.extend(("condition_error", {"message": text}) for text in found.condition_errors)
-    decision = msgspec.to_builtins(found.decision) if found.decision else {}
+    decision: Json = msgspec.to_builtins(found.decision) if found.decision else None
     if found.state is JobState.DEAD:
         events.append(("step_retry_exhausted", {"reason": found.reason, "decision": decision}))
     else:

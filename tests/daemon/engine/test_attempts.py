@@ -9,6 +9,7 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
+from redrived.store import actions
 from support.engine import TESTER, running
 
 TASKS = """
@@ -151,9 +152,7 @@ async def test_a_job_that_kills_its_worker_again_and_again_is_poison(folder: Pat
     async with running(folder, TASKS) as bench:
         [id] = await bench.enqueue("vanish")
         await bench.event("step_retry", id)
-        await bench.engine.store.submit(
-            acting.actions.act, acting.actions.Act(verb="run-now", jobs=[id], by="t")
-        )
+        await bench.engine.store.submit(actions.act, actions.Act(verb="run-now", jobs=[id], by="t"))
         job = await bench.ended(id)
 
         assert (job.state, job.reason) == (JobState.DEAD, "poison")
