@@ -15,6 +15,7 @@ import psycopg
 
 from redrived.store.database import Database
 from redrived.store.schema import migrate
+from redrived.store.tables import counters, metadata
 
 _numbers = count(1)
 
@@ -108,6 +109,15 @@ def empty_postgresql_url() -> str:
     name = f"redrive_{next(_numbers)}"
     _create(name)
     return _url(name)
+
+
+def empty(database: Database) -> None:
+    """As it was when it had been migrated."""
+    with database.writers.connect() as connection, connection.begin():
+        for table in metadata.sorted_tables:
+            if table.name != "counters":
+                connection.execute(table.delete())
+        connection.execute(counters.update().values(value=0))
 
 
 @contextmanager

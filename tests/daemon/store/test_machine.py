@@ -26,7 +26,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec.structs import replace
-from sqlalchemy import text
 
 from redrive.config.sections import ManualRetry
 from redrive.lifecycle import JobState
@@ -37,15 +36,15 @@ from redrived.store.begin import Begun, begin
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
 from redrived.store.give_back import GivenBack, give_back
+from redrived.store.group import Entry
 from redrived.store.notice import Notice, notice
 from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.promote import bring_forward, promote
 from redrived.store.settle import complete, end
-from redrived.store.tables import metadata
-from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.crashes import Killed, dying_after
 from support.databases import database as make_database
+from support.databases import empty
 from support.ground import Ground
 from support.invariants import check, check_log
 
@@ -74,14 +73,6 @@ def one_database(kind: str) -> Database:
 def _open(kind: str) -> Iterator[Database]:
     with make_database(kind, Path(tempfile.mkdtemp(prefix="redrive-machine-"))) as made:
         yield made
-
-
-def empty(database: Database) -> None:
-    with database.writers.connect() as connection, connection.begin():
-        for table in metadata.sorted_tables:
-            if table.name != "counters":
-                connection.execute(table.delete())
-        connection.execute(text("UPDATE counters SET value = 0"))
 
 
 class StoreMachine(RuleBasedStateMachine):
