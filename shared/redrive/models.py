@@ -8,7 +8,7 @@ reads them (`plain`).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal, cast, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -187,11 +187,13 @@ def _iso(value: int | list[int] | None) -> str | list[str] | None:
 
 
 def _plain_value(value: Any) -> Any:
-    if isinstance(value, Struct):
-        return plain(value)
-    if isinstance(value, list):
-        return [_plain_value(item) for item in cast("list[Any]", value)]
-    return value
+    match value:
+        case Struct():
+            return plain(value)
+        case [*items]:
+            return [_plain_value(item) for item in items]
+        case _:
+            return value
 
 
 @lru_cache
