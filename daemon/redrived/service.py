@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class Signal:
         self._event.clear()
 
 
-class Loop:
+class Loop(ABC):
     """A service around one step that runs whenever it is woken."""
 
     def __init__(self) -> None:
@@ -55,9 +56,10 @@ class Loop:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
+    @abstractmethod
     async def run_once(self) -> bool:
         """The step; True asks for the next one at once."""
-        raise NotImplementedError
+        ...
 
     async def _run(self) -> None:
         while True:
