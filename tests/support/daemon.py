@@ -87,10 +87,14 @@ class Daemon:
     def client(self) -> Client:
         return Client(config=self.config)
 
+    def command(self, *words: str) -> list[str]:
+        """`redrive ...` against this daemon, as it was installed."""
+        program = Path(sys.executable).with_name("redrive")
+        return [str(program), "--config", str(self.config), *words]
+
     def run(self, *words: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-        """`redrive ...` against this daemon."""
         return subprocess.run(
-            [sys.executable, "-m", "redrive", "--config", str(self.config), *words],
+            self.command(*words),
             capture_output=True,
             text=True,
             cwd=self.folder,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from redrive.errors import NotFound, UsageProblem
+from redrive.lifecycle import JobState
 from redrive.models import Event, Job
 from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
 from redrived.api.server import Asker
+from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
+from redrived.processes.output_pages import Page
 from redrived.store import events, jobs
 from redrived.store.store import Connection
 
@@ -55,11 +58,12 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
         )
     limit = min(max(1, request.limit), LARGEST)
     attempt = engine.attempts.get(request.id)
-    is_running = attempt is not None and attempt.job.execution == execution
-    if request.tail:
-        page = engine.outputs.tail(request.id, execution, limit)
-    else:
-        page = engine.outputs.read(request.id, execution, request.offset, limit)
+    is_running = job.state is JobState.LEASED and execution == executions
+    page = None
+    if attempt is not None and attempt.job.execution == execution:
+        page = _live_page(engine, attempt, request, limit)
+    if page is None:
+        page = _kept_page(engine, request, execution, limit)
     return LogReply(
         data=b"".join(chunk.data for chunk in page.chunks),
         offset=page.next_offset,
@@ -68,6 +72,24 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
         attempt=job.attempts,
         execution=execution,
     )
+
+
+def _live_page(engine: Engine, attempt: Attempt, request: ReadLog, limit: int) -> Page | None:
+    """What its worker prints just now; None when it has its own files, or has ended meanwhile."""
+    path = attempt.executor.live_output(attempt)
+    if path is None:
+        return None
+    offset = request.offset
+    if request.tail:
+        offset = max(0, engine.outputs.read_live(path, 0, 0).size - limit)
+    page = engine.outputs.read_live(path, offset, limit)
+    return page if attempt.executor.live_output(attempt) == path else None
+
+
+def _kept_page(engine: Engine, request: ReadLog, execution: int, limit: int) -> Page:
+    if request.tail:
+        return engine.outputs.tail(request.id, execution, limit)
+    return engine.outputs.read(request.id, execution, request.offset, limit)
 
 
 def _executions(connection: Connection, id: int) -> tuple[Job | None, int]:

@@ -38,6 +38,10 @@ class Executor(Protocol):
         """The processes to measure, leaders first."""
         ...
 
+    def live_output(self, attempt: Attempt) -> str | None:
+        """The file it prints to just now, where that is not the attempt's own."""
+        ...
+
     def sample(self) -> int:
         """Once a second: how many bytes it has written so far."""
         ...

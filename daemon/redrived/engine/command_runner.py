@@ -89,6 +89,9 @@ class CommandExecutor:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
+    def live_output(self, attempt: Attempt) -> str | None:
+        return None
+
     def sample(self) -> int:
         return self.run.sample() if self.run is not None else 0
 

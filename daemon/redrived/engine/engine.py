@@ -79,7 +79,9 @@ class Engine:
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)
         self.ender = Ender(store, self.settler)
-        self.python = PythonRunner(store, clock, self.attempts, self.settler, self.pace)
+        self.python = PythonRunner(
+            store, clock, self.attempts, self.settler, self.pace, self.outputs
+        )
         self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
             Commands(self.trees, self.outputs, runtime_dir, delegated()),
@@ -133,7 +135,7 @@ class Engine:
             self.breakers,
             Pools(self),
             self.promoter,
-            Watch(self.attempts, self.ender, self.trees, clock),
+            Watch(self.attempts, self.ender, clock),
             self.dispatcher,
             Gates(store, timers, clock),
             self.timetable,

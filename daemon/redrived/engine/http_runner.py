@@ -63,6 +63,9 @@ class HttpExecutor:
     def pids(self) -> list[int]:
         return []
 
+    def live_output(self, attempt: Attempt) -> str | None:
+        return None
+
     def sample(self) -> int:
         return 0
 

@@ -18,6 +18,7 @@ from redrived.engine.definitions import Definitions
 from redrived.engine.pace import Pace
 from redrived.engine.settler import Settler
 from redrived.processes import wire
+from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
 from redrived.processes.pool_worker import Loss, Worker
 from redrived.store import ledger
@@ -34,7 +35,13 @@ class PythonRunner:
     """The pools' listener, and the dispatcher's way to them. Used by the main loop only."""
 
     def __init__(
-        self, store: Store, clock: Clock, attempts: Attempts, settler: Settler, pace: Pace
+        self,
+        store: Store,
+        clock: Clock,
+        attempts: Attempts,
+        settler: Settler,
+        pace: Pace,
+        outputs: Outputs,
     ) -> None:
         self.pools: dict[str, Pool] = {}
         self.on_begun: Callable[[Attempt], None] = lambda attempt: None
@@ -44,6 +51,7 @@ class PythonRunner:
         self._attempts = attempts
         self._settler = settler
         self._pace = pace
+        self._outputs = outputs
         self._hands: dict[Worker, dict[int, InHand]] = {}
         self._questions: set[asyncio.Task[None]] = set()
 
@@ -119,6 +127,8 @@ class PythonRunner:
             for tell in self.when_ran:
                 tell(job.task, report.took / 1_000_000)
             ended_at = report.began + report.took
+            if report.wrote:
+                self._cut_output(job)
             if report.outcome == "done":
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
             else:
@@ -169,6 +179,8 @@ class PythonRunner:
         self._return(list(hand.values()))
         if current is not None and began is not None:
             attempt = self._attempts.pop(current.id, current.lease)
+            if loss.wrote:
+                self._cut_output(current)
             self._settler.lost(current, attempt, began[2], _how_it_died(loss), wrote=loss.wrote)
         self._settler.freed()
 
@@ -182,6 +194,11 @@ class PythonRunner:
             else:
                 self._settler.returned(job, attempt)
         self._settler.gave_back(unbegun)
+
+    def _cut_output(self, job: InHand) -> None:
+        definition = self._definitions.tasks.get(job.task)
+        if definition is not None:
+            self._outputs.cut(job.id, job.execution, definition.task.limits.output)
 
     async def _answer(self, worker: Worker, ask: wire.Ask) -> None:
         job = self._hands.get(worker, {}).get(ask.job)
@@ -220,6 +237,12 @@ class WorkerExecutor:
 
     def pids(self) -> list[int]:
         return [self._worker.process.pid]
+
+    def live_output(self, attempt: Attempt) -> str | None:
+        last = self._worker.process.begun_last()
+        job = attempt.job
+        is_its_own = (last.job, last.lease) == (job.id, job.lease)
+        return self._worker.process.live_output if is_its_own else None
 
     def sample(self) -> int:
         return self._worker.process.printed()

@@ -12,7 +12,6 @@ import logging
 from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.ender import Ender
-from redrived.processes.tree import Trees
 
 TICK = 0.25  # seconds
 LATE = 0.1  # seconds that a tick may come late before it counts as having stood still
@@ -22,10 +21,9 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    def __init__(self, attempts: Attempts, ender: Ender, trees: Trees, clock: Clock) -> None:
+    def __init__(self, attempts: Attempts, ender: Ender, clock: Clock) -> None:
         self._attempts = attempts
         self._ender = ender
-        self._trees = trees
         self._clock = clock
         self._ticks = 0
         self._last: float | None = None
@@ -60,8 +58,6 @@ class Watch:
                 self._look_at_output(attempt, now)
             if attempt.ending is None:
                 self._look_at_life(attempt, now)
-        if each_second and (outlived := self._trees.sweep()):
-            log.warning("ended %d processes that had outlived their attempt", len(outlived))
 
     def _forgive(self, late: float) -> None:
         if late > STOOD_STILL:

@@ -101,6 +101,23 @@ class Outputs:
             _save_marks(output.marks, f"{path}.idx")
         del self._live[output.job, output.execution]
 
+    def cut(self, job: int, execution: int, limit: int) -> None:
+        """Keep no more of what a worker has put there than the limit."""
+        path = f"{self._path(job, execution)}.out"
+        try:
+            if os.path.getsize(path) > limit:
+                os.truncate(path, limit)
+        except OSError:
+            pass  # gone with its folder
+
+    def read_live(self, path: str, offset: int, limit: int) -> Page:
+        """The same as `read`, of what a worker prints just now."""
+        file = _open_to_read(path)
+        try:
+            return read_page((file, None), Marks(), offset, limit, is_live=True)
+        finally:
+            _close([file])
+
     def read(self, job: int, execution: int, offset: int = 0, limit: int = 65536) -> Page:
         """A piece of both streams in the order they were written."""
         if live := self._live.get((job, execution)):

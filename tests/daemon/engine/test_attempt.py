@@ -18,6 +18,9 @@ class Silent:
     def pids(self) -> list[int]:
         return []
 
+    def live_output(self, attempt: Attempt) -> str | None:
+        return None
+
     def sample(self) -> int:
         return 0
 

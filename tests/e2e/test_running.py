@@ -1,0 +1,110 @@
+"""Jobs that run, seen from outside: their output while it grows, its limit, pauses."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+
+from redrive.lifecycle import JobState
+from support.daemon import eventually
+from support.trial import trial
+
+HANDLERS = """
+import sys, time
+
+def talk(path):
+    for n in range(3):
+        print("line", n, flush=True)
+    open(path, "w").close()
+    time.sleep(600)
+
+def flood():
+    while True:
+        sys.stdout.write("x" * 65536)
+
+def nap(n, seconds):
+    time.sleep(seconds)
+
+def block(path):
+    open(path, "w").close()
+    time.sleep(600)
+"""
+
+TASKS = """
+[pools.default]
+path = ["."]
+processes = 1
+[tasks.talk]
+python = "handlers:talk"
+grace = "200ms"
+[tasks.flood]
+python = "handlers:flood"
+limits = { output = "1M" }
+grace = "200ms"
+[tasks.nap]
+python = "handlers:nap"
+[tasks.block]
+python = "handlers:block"
+[tasks.fetch]
+http = { url = "http://127.0.0.1:{{ args.port }}/" }
+timeout = "300ms"
+"""
+
+
+def test_the_log_of_a_running_pool_job_is_followed(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue("talk", path="talked")
+        eventually((tmp_path / "talked").exists, "the lines")
+        reply = daemon.ask.log(id)
+        assert (reply.data, reply.finished) == (b"line 0\nline 1\nline 2\n", False)
+        following = subprocess.Popen(
+            daemon.command("logs", str(id), "-f"), stdout=subprocess.PIPE, bufsize=0
+        )
+        assert following.stdout is not None
+        assert following.stdout.readline() == b"line 0\n"
+        daemon.ask.act("kill", str(id))
+        rest, _ = following.communicate(timeout=30)
+
+        assert rest == b"line 1\nline 2\n"
+        assert daemon.ask.log(id).finished
+
+
+def test_f48_a_pool_job_that_prints_without_end_is_ended(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue("flood")
+        job = daemon.until_ended(id)
+
+        assert job.error is not None
+        assert (job.state, job.error.error_type) == (JobState.DEAD, "log_limit")
+        assert daemon.ask.log(id).size == 1024 * 1024
+
+
+def test_a_pause_takes_back_what_has_not_begun(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        daemon.enqueue_many("nap", 300, seconds=0)  # so that its jobs are known to be tiny
+        daemon.until_all_ended()
+        daemon.enqueue("block", path=str(tmp_path / "blocked"))
+        ids = daemon.enqueue_many("nap", 20, seconds=0)
+        eventually((tmp_path / "blocked").exists, "the worker is busy")
+        daemon.run("pause", "task:nap", check=True)
+
+        def all_are_back() -> bool:
+            return {daemon.job(id).state for id in ids} == {JobState.QUEUED}
+
+        eventually(all_are_back, "unbegun jobs wait again")
+        assert all(daemon.told(id) == ["step_started"] for id in ids)
+
+
+def test_f51_a_server_that_never_answers_costs_its_timeout(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon, socket.create_server(("127.0.0.1", 0)) as mute:
+        daemon.start()
+        id = daemon.enqueue("fetch", port=mute.getsockname()[1])
+        job = daemon.until_ended(id)
+
+        assert job.error is not None
+        assert job.error.error_type == "timeout"
+        assert "action_timeout" in daemon.told(id)
