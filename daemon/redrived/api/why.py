@@ -10,12 +10,16 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.engine.why import Circumstances, explain
-from redrived.store import circumstances, events, jobs
+from redrived.engine.why_run import explain_run
+from redrived.store import circumstances, events, jobs, run_pages
 from redrived.store.circumstances import Lane
+from redrived.store.run_pages import run_number
 from redrived.store.store import Connection
 
 
 async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
+    if request.id.startswith("r"):
+        return await _why_run(engine, request.id)
     [id] = check_ids([request.id])
     now = engine.clock.now()
 
@@ -35,6 +39,13 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
     if job is None or lane is None:
         raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists those there are")
     return explain(job, _circumstances(engine, job, last, lane, now))
+
+
+async def _why_run(engine: Engine, id: str) -> WhyReply:
+    run = await engine.store.read(run_pages.get, run_number(id))
+    if run is None:
+        raise NotFound(f"there is no run {id}", hint="`redrive runs` lists them")
+    return explain_run(run, await engine.store.read(run_pages.gates_of, run.batch))
 
 
 def _circumstances(

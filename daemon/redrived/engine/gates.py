@@ -33,14 +33,11 @@ class Gates(Loop):
 
     async def run_once(self) -> bool:
         opened = await self._store.submit(open_gates, CHUNK)
-        self._next_at = opened.next_at
-        if opened.next_at is None:
-            self._timers.cancel("gate")
-            return False
-        if opened.next_at <= self._clock.now():
-            return opened.runs > 0  # with nobody let through, another node is at it
-        self._timers.at("gate", opened.next_at, self.wake)
-        return False
+        is_due = opened.next_at is not None and opened.next_at <= self._clock.now()
+        self._next_at = None if is_due else opened.next_at
+        if self._next_at is not None:
+            self._timers.at("gate", self._next_at, self.wake)
+        return is_due and opened.runs > 0  # with nobody let through, another node is at it
 
     def _look(self, landed: Landed) -> None:
         instant = landed.gate_opens_at

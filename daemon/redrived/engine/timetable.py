@@ -6,29 +6,21 @@ where each schedule stands in the store. A paused schedule lets its slots pass u
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from redrive.clock import iso, to_datetime
-from redrive.config.sections import Config, Schedule
+from redrive.config.sections import Config
 from redrive.errors import NotFound, RedriveError
-from redrive.protocol.commands import JobOrder
-from redrive.protocol.queries import DueRow, ScheduleRow
+from redrive.protocol.queries import DueRow, FireRow, ScheduleRow
 from redrive.schedules import CLOCK_WAS_WRONG, Timing, catch_up
-from redrive.templates import render
-from redrived.engine import intake
 from redrived.engine.definitions import nearest
+from redrived.engine.planned import Planned
 from redrived.engine.timers import Timers
 from redrived.service import Loop
 from redrived.store import schedules
-from redrived.store.enqueue import Order
-from redrived.store.runs import NewRun, RunOrder
 from redrived.store.schedules import Fire, Fired, Slot, Waiting, adopt, fire
-from redrived.store.unit import Landed, to_json
+from redrived.store.unit import Landed
 
 if TYPE_CHECKING:
     from redrived.engine.engine import Engine
@@ -40,21 +32,6 @@ ENDS = frozenset({"done", "dead", "cancelled", "failed"})  # of jobs and runs
 log = logging.getLogger(__name__)
 
 
-class Entry(Struct, frozen=True):
-    """A schedule with its times worked out."""
-
-    name: str
-    schedule: Schedule
-    timing: Timing
-
-    @property
-    def digest(self) -> str:
-        """Of its times: with other times it begins anew."""
-        plan = self.schedule
-        times = (plan.cron, plan.every, plan.at and plan.at.isoformat(), plan.timezone)
-        return hashlib.sha256(repr(times).encode()).hexdigest()
-
-
 class Timetable(Loop):
     def __init__(self, engine: Engine, timers: Timers, is_leader: Callable[[], bool]) -> None:
         super().__init__()
@@ -63,7 +40,7 @@ class Timetable(Loop):
         self._clock = engine.clock
         self._timers = timers
         self._is_leader = is_leader
-        self._entries: dict[str, Entry] = {}
+        self._planned: dict[str, Planned] = {}
         self._is_adopted = False
         self._waiting = Waiting([], frozenset(), frozenset())
 
@@ -75,8 +52,8 @@ class Timetable(Loop):
 
     def use(self, config: Config) -> None:
         """Go on with the schedules of another config."""
-        self._entries = {
-            name: Entry(name, schedule, Timing.of(schedule))
+        self._planned = {
+            name: Planned(name, schedule, Timing.of(schedule))
             for name, schedule in config.schedules.items()
         }
         self._is_adopted = False
@@ -87,7 +64,7 @@ class Timetable(Loop):
             self._is_adopted = False
             return False
         if not self._is_adopted:
-            digests = {name: entry.digest for name, entry in self._entries.items()}
+            digests = {name: planned.digest for name, planned in self._planned.items()}
             await self._store.submit(adopt, digests)
             self._is_adopted = True
         await self._fire_what_is_due()
@@ -96,23 +73,23 @@ class Timetable(Loop):
 
     async def trigger(self, name: str, by: str) -> Fired:
         """Fire a schedule now, whatever its times and its last run; it stays where it is."""
-        entry = self._entry(name)
+        planned = self._find(name)
         now = self._clock.now()
-        slot = Slot(at=now, order=self._order(entry, now, by=by))
+        slot = Slot(at=now, order=planned.order(self._engine, now, by))
         [fired] = await self._store.submit(fire, Fire(schedule=name, slots=[slot], by=by))
         return fired
 
     async def rows(self, next_fires: int) -> list[ScheduleRow]:
-        names = list(self._entries)
+        names = list(self._planned)
         last = await self._store.read(schedules.last_fires, names, LAST)
-        return [self._row(self._entries[name], next_fires, last[name]) for name in names]
+        return [self._row(self._planned[name], next_fires, last[name]) for name in names]
 
     def due(self, until: int) -> list[DueRow]:
         """The next slot of each schedule that comes by then."""
         now = self._clock.now()
         upcoming = [
-            (name, entry.timing.next_after(now))
-            for name, entry in self._entries.items()
+            (name, planned.timing.next_after(now))
+            for name, planned in self._planned.items()
             if not self._is_paused(name)
         ]
         return [
@@ -127,39 +104,39 @@ class Timetable(Loop):
         now = self._clock.now()
         standings = await self._store.read(schedules.standings)
         upcoming: list[int] = []
-        for name, entry in self._entries.items():
+        for name, planned in self._planned.items():
             standing = standings.get(name)
             if standing is None:
                 continue  # another node has just adopted another config
-            plan = entry.schedule
-            due = catch_up(entry.timing, plan.missed, standing.last_slot, now, plan.max_missed)
+            plan = planned.schedule
+            due = catch_up(planned.timing, plan.missed, standing.last_slot, now, plan.max_missed)
             if due.next is not None:
                 upcoming.append(due.next)
             if self._is_paused(name) or standing.last_slot > now + CLOCK_WAS_WRONG:
                 if due.fire or due.missed_since or standing.last_slot > now:
                     await self._store.submit(fire, Fire(schedule=name, dealt_with=now))
             elif due.fire or due.missed_since is not None:
-                await self._fire(entry, due.fire, due.missed_since, now)
+                await self._fire(planned, due.fire, due.missed_since, now)
         if upcoming:
             self._timers.at("timetable", min(upcoming), self.wake)
         else:
             self._timers.cancel("timetable")
 
     async def _fire(
-        self, entry: Entry, slots: tuple[int, ...], missed_since: int | None, now: int
+        self, planned: Planned, slots: tuple[int, ...], missed_since: int | None, now: int
     ) -> None:
         why = "no daemon was there"
         try:
-            orders = [Slot(at=slot, order=self._order(entry, slot)) for slot in slots]
+            orders = [Slot(at=slot, order=planned.order(self._engine, slot)) for slot in slots]
         except RedriveError as problem:
             # What it asks for cannot be; the slots are told as missed, not lost in silence.
-            log.error("schedule %s cannot fire: %s", entry.name, problem)
+            log.error("schedule %s cannot fire: %s", planned.name, problem)
             orders, missed_since, why = [], missed_since or min(slots, default=None), str(problem)
         item = Fire(
-            schedule=entry.name,
+            schedule=planned.name,
             slots=orders,
-            overlap=entry.schedule.overlap,
-            most_queued=entry.schedule.max_missed,
+            overlap=planned.schedule.overlap,
+            most_queued=planned.schedule.max_missed,
             dealt_with=max(slots, default=now),
             missed_since=missed_since,
             missed_why=why,
@@ -170,12 +147,12 @@ class Timetable(Loop):
         """Slots that wait for the one before (`overlap = "queue"`), once it has ended."""
         self._waiting = await self._store.read(schedules.waiting)
         for name, slot in self._waiting.slots:
-            entry = self._entries.get(name)
-            if entry is None:
+            planned = self._planned.get(name)
+            if planned is None:
                 continue
             item = Fire(
                 schedule=name,
-                slots=[Slot(at=slot, order=self._order(entry, slot))],
+                slots=[Slot(at=slot, order=planned.order(self._engine, slot))],
                 overlap="queue",
                 was_queued=True,
             )
@@ -190,68 +167,29 @@ class Timetable(Loop):
         ):
             self.wake()
 
-    # ---- what a slot starts ------------------------------------------------------------------
-
-    def _order(self, entry: Entry, slot: int, by: str | None = None) -> Order | RunOrder:
-        plan = entry.schedule
-        asked_by = by or f"schedule {entry.name}"
-        if plan.pipeline is not None:
-            latest = self._engine.pipelines.latest(plan.pipeline)
-            run = NewRun(args=to_json(plan.args), batch=_batch(entry, slot))
-            return RunOrder(
-                definition=latest.definition,
-                version=latest.version,
-                runs=[run],
-                mode=latest.definition.mode or "auto",
-                by=asked_by,
-            )
-        definitions = self._engine.definitions
-        wish = JobOrder(args=plan.args, queue=plan.queue, mode="auto")
-        task = definitions.task(plan.task or "")
-        job = intake.new_job(definitions, task, wish, self._clock.now())
-        return Order(jobs=[job], by=asked_by)
-
     # ---- showing -----------------------------------------------------------------------------
 
-    def _entry(self, name: str) -> Entry:
-        found = self._entries.get(name)
+    def _find(self, name: str) -> Planned:
+        found = self._planned.get(name)
         if found is None:
-            raise NotFound(f"there is no schedule {name!r}", hint=nearest(name, self._entries))
+            raise NotFound(f"there is no schedule {name!r}", hint=nearest(name, self._planned))
         return found
 
     def _is_paused(self, name: str) -> bool:
         return self._engine.pauses.has("schedule", name)
 
-    def _row(self, entry: Entry, next_fires: int, last: list[Any]) -> ScheduleRow:
-        plan = entry.schedule
-        pause = self._engine.pauses.get("schedule", entry.name)
+    def _row(self, planned: Planned, next_fires: int, last: list[FireRow]) -> ScheduleRow:
+        plan = planned.schedule
+        pause = self._engine.pauses.get("schedule", planned.name)
         return ScheduleRow(
-            name=entry.name,
-            what=f"pipeline {plan.pipeline}" if plan.pipeline else f"task {plan.task}",
-            words=entry.timing.describe(),
+            name=planned.name,
+            what=planned.what,
+            words=planned.timing.describe(),
             timezone=plan.timezone,
-            next=_next_slots(entry.timing, self._clock.now(), next_fires),
+            next=planned.next_slots(self._clock.now(), next_fires),
             last=last,
             missed=plan.missed,
             overlap=plan.overlap,
             paused=pause is not None,
             paused_by=pause.by if pause else None,
         )
-
-
-def _next_slots(timing: Timing, now: int, n: int) -> list[int]:
-    found: list[int] = []
-    at = timing.next_after(now)
-    while at is not None and len(found) < n:
-        found.append(at)
-        at = timing.next_after(at)
-    return found
-
-
-def _batch(entry: Entry, slot: int) -> str | None:
-    """The batch of a slot: a template over `schedule`, `slot` and `date`."""
-    if entry.schedule.batch is None:
-        return None
-    local = to_datetime(slot).astimezone(entry.timing.zone)
-    facts = {"schedule": entry.name, "slot": iso(slot), "date": f"{local:%Y-%m-%d}"}
-    return str(render(entry.schedule.batch, facts))

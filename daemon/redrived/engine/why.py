@@ -21,7 +21,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     """What holds for a job at a moment."""
 
     now: int
-    waits: str | None  # ready | due | key | held
+    waits: str | None  # ready | due | key | held | batch
     is_known: bool = True  # its task is in the config
     queue_pause: Pause | None = None
     task_pause: Pause | None = None
@@ -112,6 +112,9 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
     """What keeps a waiting job from running: code, words, values, what to do."""
     if at.waits == "held":
         return "held", "it is held", {}, f"`redrive release {job.id}` lets it go"
+    if at.waits == "batch":
+        text = f"its retry waits until every run of batch {job.batch} has tried {job.step} once"
+        return "batch", text, {"batch": job.batch}, f"`redrive run-now {job.id}` drops the wait"
     if at.waits == "due" and job.available_at is not None:
         return _not_due(job, job.available_at, at)
     if not at.is_known:

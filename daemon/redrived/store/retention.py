@@ -156,4 +156,5 @@ def _remove_empty_batches(unit: Unit, batches: set[str]) -> None:
         if unit.execute("SELECT 1 FROM runs WHERE batch = :batch LIMIT 1", batch=batch).first():
             continue
         unit.execute("DELETE FROM gates WHERE batch = :batch", batch=batch)
+        unit.execute("DELETE FROM phases WHERE batch = :batch", batch=batch)
         unit.execute("DELETE FROM batches WHERE name = :batch", batch=batch)

@@ -15,7 +15,7 @@ from redrive.models import StepState as StepRecord
 from redrive.pipelines.definition import Definition, decode
 from redrive.pipelines.states import RunState, StepState
 from redrive.pipelines.status import status
-from redrive.protocol.queries import BatchRow, GateRow
+from redrive.protocol.queries import BatchRow, DueRow, GateRow
 from redrived.store import events
 from redrived.store.tables import batches, catalog, gates, jobs, phases, runs, steps
 
@@ -196,6 +196,23 @@ def batch_rows(connection: Connection, limit: int = 200) -> list[BatchRow]:
             gates=open_gates.get(row["name"], []),
         )
         for row in rows
+    ]
+
+
+def gates_of(connection: Connection, batch: str | None) -> list[GateRow]:
+    return [] if batch is None else _gates(connection, [batch]).get(batch, [])
+
+
+def gates_due(connection: Connection, until: int) -> list[DueRow]:
+    """The gates that open by then, and how many runs wait at each."""
+    query = select(gates).where(
+        gates.c.opens_at.is_not(None), gates.c.waiting > 0, gates.c.opens_at <= until
+    )
+    return [
+        DueRow(
+            at=row["opens_at"], kind="gate", n=row["waiting"], name=f"{row['batch']}/{row['step']}"
+        )
+        for row in connection.execute(query).mappings()
     ]
 
 

@@ -10,7 +10,7 @@ from redrive.config import ConfigRejected
 from redrive.errors import NotFound
 from redrive.models import Run
 from redrive.protocol import commands, queries
-from redrived.api import acting, pipelines, runs
+from redrived.api import acting, pipelines, runs, status, why
 from support.engine import TESTER, Bench, running
 
 CONFIG = """
@@ -152,3 +152,21 @@ async def test_a_broken_playbook_changes_nothing(tmp_path: Path) -> None:
             await add(bench, "name: x\nworkflow:\n  - step: a\n\n    task: sya\n")
         with pytest.raises(NotFound, match="there is no pipeline 'x'"):
             await start(bench, "x")
+
+
+async def test_why_says_what_a_run_waits_for(tmp_path: Path) -> None:
+    long = CONFIG.replace('"50ms"', '"1h"')
+    async with running(tmp_path, long) as bench:
+        [id] = await start(bench, "batched", batch="b")
+        await bench.event("action_completed")
+        said = await why.why(bench.engine, TESTER, queries.Why(id=id))
+        assert said.code == "gate_timer"
+        assert said.text.startswith("step download waits for the gate of batch b, open at 20")
+        seen = await status.status(bench.engine, TESTER, queries.Status())
+        assert seen.due == []  # an hour is beyond what it looks at
+
+        [other] = await start(bench, "two")
+        await over(bench, other)
+        said = await why.why(bench.engine, TESTER, queries.Why(id=other))
+        assert (said.code, said.saw["step"]) == ("failed", "second")
+        assert "`redrive requeue r2` resumes there" in said.hint
