@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from redrive.client import Addresses, AsyncClient, Told
 from redrive.client.client import TIMEOUT
 from redrive.config import Config
+from redrive.errors import UsageProblem
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -94,6 +95,12 @@ class Client:
                 self._run(told.aclose())
 
     def _run(self, asked: Coroutine[Any, Any, T]) -> T:
+        if not self._thread.is_alive():
+            asked.close()
+            raise UsageProblem(
+                "this client was closed, or made before the process was forked",
+                hint="make a new one where it is used",
+            )
         answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
         try:
             return answer.result()

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from redrive.cli import kinds, waiting
+from redrive.cli.completing import names
 from redrive.cli.orders import given_args, read_orders
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
@@ -32,10 +33,15 @@ _BULK_TIMEOUT = 60.0  # seconds
         "redrive enqueue parse --from-file jobs.ndjson",
     ],
 )
-@click.argument("task")
+@click.argument("task", shell_complete=names("tasks"))
 @click.argument("pairs", nargs=-1, type=kinds.pair, metavar="[KEY=VALUE ...]")
 @click.option("--args", type=kinds.json_object, metavar="JSON", help="The arguments as an object.")
-@click.option("--queue", metavar="NAME", help="Instead of the task's own queue.")
+@click.option(
+    "--queue",
+    metavar="NAME",
+    shell_complete=names("queues"),
+    help="Instead of the task's own queue.",
+)
 @click.option("--operation", metavar="NAME", help="Its place in the order of the queue.")
 @click.option("--mode", metavar="NAME", help="How it came about: manual, bulk, auto.")
 @click.option("--priority", type=int, metavar="N", help="Higher goes first.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redrive.cli.completing import names
 from redrive.cli.output import print_done
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
@@ -21,7 +22,7 @@ _REDRIVE = "redrive:"
     cls=Verb,
     examples=["redrive pause bulk --why 'vendor is down'", "redrive pause schedule:nightly"],
 )
-@click.argument("name")
+@click.argument("name", shell_complete=names("queues", "tasks", "schedules"))
 @click.option("--why", metavar="TEXT", help="Shown wherever the pause is.")
 @click.pass_obj
 def pause(settings: Settings, name: str, why: str | None) -> None:
@@ -34,7 +35,7 @@ def pause(settings: Settings, name: str, why: str | None) -> None:
 
 
 @click.command(cls=Verb, examples=["redrive resume bulk", "redrive resume queue:bulk"])
-@click.argument("name")
+@click.argument("name", shell_complete=names("queues", "tasks", "schedules"))
 @click.pass_obj
 def resume(settings: Settings, name: str) -> None:
     """Let a paused queue, task, schedule or redrive go on.
@@ -45,7 +46,7 @@ def resume(settings: Settings, name: str) -> None:
 
 
 @click.command(cls=Verb, examples=["redrive trigger nightly"])
-@click.argument("schedule")
+@click.argument("schedule", shell_complete=names("schedules"))
 @click.pass_obj
 def trigger(settings: Settings, schedule: str) -> None:
     """Fire SCHEDULE now, beside its slots."""

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from redrive.cli import kinds, words
+from redrive.cli.completing import names
 from redrive.cli.output import Column, print_fields, print_json, print_table, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun, Verb
@@ -69,7 +70,7 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
 
 
 @click.command(cls=Verb, examples=["redrive policy default", "redrive policy fetch --json"])
-@click.argument("name")
+@click.argument("name", shell_complete=names("retry", "tasks"))
 @click.pass_obj
 def policy(settings: Settings, name: str) -> None:
     """Print the timeline that a retry policy makes.

@@ -18,9 +18,10 @@ from redrive.config import find_config
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.pass_obj
 def restore(settings: Settings, file: Path) -> NoReturn:
-    """Put the copy in FILE in the place of the store, while no daemon runs.
+    """Put the copy in FILE in the place of the store.
 
-    What was there is kept beside it. Run this as the user of the daemon.
+    No daemon may run meanwhile. What was there is kept beside it. Run this as the user of
+    the daemon.
     """
     words = [sys.executable, "-m", "redrived.restore", "--config"]
     words += [str(find_config(settings.config_path)), str(file)]

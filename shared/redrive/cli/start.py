@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 
 from redrive.cli import kinds, waiting
+from redrive.cli.completing import names
 from redrive.cli.orders import given_args, read_orders
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
@@ -23,7 +24,7 @@ from redrive.protocol.commands import RunOrder
         "redrive start fetch --batch 2026-11 --from-file items.ndjson",
     ],
 )
-@click.argument("pipeline")
+@click.argument("pipeline", shell_complete=names("pipelines"))
 @click.argument("pairs", nargs=-1, type=kinds.pair, metavar="[KEY=VALUE ...]")
 @click.option("--args", type=kinds.json_object, metavar="JSON", help="The arguments as an object.")
 @click.option("--batch", metavar="NAME", help="The batch that the run joins.")

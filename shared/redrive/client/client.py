@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Self, get_args
 
 from redrive.client import bulk, waiting
@@ -16,6 +17,7 @@ from redrive.client.addresses import Addresses, addresses_of
 from redrive.client.channel import Channel, request_id
 from redrive.client.follower import Follower, Told
 from redrive.client.refusals import AnswerLost
+from redrive.clock import Instant, from_datetime
 from redrive.config import Config
 from redrive.errors import DaemonUnreachable
 from redrive.models import Job, Run
@@ -96,11 +98,14 @@ class AsyncClient:
         mode: str | None = None,
         priority: int | None = None,
         delay: float | None = None,
-        at: int | None = None,
+        at: datetime | Instant | None = None,
         unique: str | None = None,
         hold: bool = False,
     ) -> EnqueuedJob:
-        """One job; `created` is false when a live one has its unique key."""
+        """One job, not before `at` (with a time zone) or `delay` seconds from now.
+
+        `created` is false when a live job has its unique key; it is that one's id then.
+        """
         order = JobOrder(
             args=dict(args or {}),
             queue=queue,
@@ -108,7 +113,7 @@ class AsyncClient:
             mode=mode,
             priority=priority,
             delay=delay,
-            at=at,
+            at=from_datetime(at) if isinstance(at, datetime) else at,
             unique=unique,
             hold=hold,
         )

@@ -63,10 +63,8 @@ def test_a_refused_reload_exits_with_78(peer: Peer, redrive: Redrive) -> None:
 def test_doctor_finds_the_daemon_away(redrive: Redrive) -> None:
     said = redrive("doctor", "--json")
     assert said.code == 1
-    assert [(line["name"], line["ok"]) for line in said.lines] == [
-        ("config", True),
-        ("daemon", False),
-    ]
+    found = {line["name"]: line["ok"] for line in said.lines}
+    assert (found["config"], found["daemon"]) == (True, False)
 
 
 def test_doctor_passes_on_what_the_daemon_found(peer: Peer, redrive: Redrive) -> None:
@@ -163,3 +161,20 @@ def test_pipelines_are_listed_and_shown(peer: Peer, redrive: Redrive) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_has_a_completion(redrive: Redrive, shell: str) -> None:
     assert "_REDRIVE_COMPLETE" in redrive("completion", shell).out
+
+
+def test_a_shell_completes_verbs_and_names_of_the_config(
+    redrive: Redrive,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + '[tasks.parse]\ncommand = ["true"]\n')
+    monkeypatch.setenv("_REDRIVE_COMPLETE", "bash_complete")
+    for words, expected in [("redrive enq", "enqueue"), ("redrive enqueue pa", "parse")]:
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        with pytest.raises(SystemExit):
+            redrive()
+        assert f"plain,{expected}\n" in capfd.readouterr().out

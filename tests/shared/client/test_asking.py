@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from redrive.client import Addresses, AnswerLost, AsyncClient
+from redrive.clock import SECOND
 from redrive.errors import (
     DaemonUnreachable,
     Exit,
@@ -38,6 +41,13 @@ async def test_a_job_is_enqueued_over_control_with_what_was_given(
     assert peer.asked_for("Enqueue") == [
         Enqueue(task="parse", orders=[JobOrder(args={"path": "a.zip"}, queue="bulk", delay=60.0)])
     ]
+
+
+async def test_a_time_is_given_as_a_datetime_or_an_instant(peer: Peer, client: AsyncClient) -> None:
+    peer.replies["Enqueue"] = canned(12)
+    await client.enqueue("parse", at=datetime(1970, 1, 1, 0, 1, tzinfo=UTC))
+    await client.enqueue("parse", at=60 * SECOND)
+    assert [asked.orders[0].at for asked in peer.asked_for("Enqueue")] == [60 * SECOND] * 2
 
 
 async def test_the_daemon_is_greeted_once_before_the_first_question(
@@ -201,8 +211,6 @@ async def test_a_request_too_large_for_the_daemon_is_not_sent(
 async def test_answers_that_come_in_another_order_find_their_questions(
     peer: Peer, client: AsyncClient
 ) -> None:
-    import asyncio
-
     peer.replies["Enqueue"] = lambda request: canned(int(request.orders[0].args["n"]))
     jobs = await asyncio.gather(*(client.enqueue("parse", {"n": n}) for n in range(20)))
     assert [job.id for job in jobs] == list(range(20))

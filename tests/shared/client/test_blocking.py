@@ -7,7 +7,7 @@ import pytest
 
 from redrive import Client
 from redrive.client import Resync
-from redrive.errors import TryLater
+from redrive.errors import TryLater, UsageProblem
 from redrive.protocol.envelope import Refusal
 from redrive.protocol.queries import Doctor, DoctorReply
 from support.peer import Peer, event
@@ -66,3 +66,5 @@ async def test_closing_twice_is_closing_once(peer: Peer) -> None:
     client = Client(peer.addresses)
     client.close()
     client.close()
+    with pytest.raises(UsageProblem, match="was closed"):
+        client.status()
