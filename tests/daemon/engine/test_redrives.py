@@ -1,0 +1,122 @@
+"""Redrives: chosen once, a canary first, at a pace, stopped, undone, gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redrive.lifecycle import JobState
+from redrive.protocol.commands import Act, PauseIt, Undo
+from redrive.protocol.queries import ListRedrives, RedriveRow
+from redrived.api import acting, pausing, redrives
+from support.engine import TESTER, Bench, running
+
+CONFIG = """
+[tasks.check]
+command = "test -e up"
+"""
+
+
+async def some_dead(bench: Bench, n: int) -> list[int]:
+    ids = await bench.enqueue("check", n)
+    for id in ids:
+        assert (await bench.ended(id)).state is JobState.DEAD
+    bench.heard.clear()
+    return ids
+
+
+async def row(bench: Bench) -> RedriveRow:
+    page = await redrives.list_redrives(bench.engine, TESTER, ListRedrives())
+    return page.redrives[0]
+
+
+async def test_a_set_is_answered_for_one_by_one_and_counted(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        ids = await some_dead(bench, 3)
+        (tmp_path / "up").touch()
+        acted = await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead"))
+
+        assert sorted(int(each.id) for each in acted.outcomes if each.done) == ids
+        await bench.event("redrive_completed")
+        found = await row(bench)
+        assert (found.state, found.total, found.requeued, found.succeeded, found.failed) == (
+            "done",
+            3,
+            3,
+            3,
+            0,
+        )
+
+
+async def test_a_canary_that_lives_lets_the_others_follow(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 4)
+        (tmp_path / "up").touch()
+        wish = Act(verb="requeue", where="state:dead", canary=1, reason="db2 is back")
+        acted = await acting.act(bench.engine, TESTER, wish)
+
+        assert (acted.outcomes, acted.total) == ([], 4)
+        await bench.event("redrive_canary_passed")
+        await bench.event("redrive_completed")
+        assert (await row(bench)).succeeded == 4
+        requeued = [event for event in bench.heard if event.type == "job_requeued"]
+        assert all(event.data["reason"] == "db2 is back" for event in requeued)
+
+
+async def test_later_arrivals_are_not_included(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        first = await some_dead(bench, 2)
+        wish = Act(verb="requeue", where="state:dead", pace="1/h")
+        await acting.act(bench.engine, TESTER, wish)
+        later = await some_dead(bench, 1)
+
+        assert (await row(bench)).total == len(first)
+        assert (await bench.job(later[0])).life == 1
+
+
+async def test_it_stops_when_too_many_fail_again(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 8)
+        wish = Act(verb="requeue", where="state:dead", pace="20/s", stop_at=0.5)
+        await acting.act(bench.engine, TESTER, wish)
+
+        stopped = await bench.event("redrive_stopped")
+        assert stopped.data["why"].endswith("failed again, the limit is 50%")
+        found = await row(bench)
+        assert found.state == "stopped"
+        assert found.requeued < 8
+
+
+async def test_an_undo_puts_back_what_nobody_has_begun(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        ids = await some_dead(bench, 3)
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:check"))
+        acted = await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead"))
+        assert acted.redrive is not None
+        assert {(await bench.job(id)).state for id in ids} == {JobState.QUEUED}
+
+        done = await redrives.undo(bench.engine, TESTER, Undo(redrive=acted.redrive))
+        assert done.data["undone"] == 3
+        for id in ids:
+            job = await bench.job(id)
+            assert (job.state, job.reason, job.attempts, job.life) == (
+                JobState.DEAD,
+                "exhausted",
+                1,
+                1,
+            )
+            assert (await bench.told(id))[-1] == "redrive_undone"
+        assert (await row(bench)).state == "undone"
+
+
+async def test_a_restart_goes_on_with_it(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 3)
+        wish = Act(verb="requeue", where="state:dead", pace="1/h")
+        await acting.act(bench.engine, TESTER, wish)
+        await bench.event("step_retry_exhausted")
+
+    async with running(tmp_path, CONFIG) as bench:
+        found = await row(bench)
+        assert (found.state, found.requeued) == ("running", 1)
+        await bench.engine.redrives.control(found.id, "stop", "tester")
+        await bench.event("redrive_stopped")

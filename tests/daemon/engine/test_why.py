@@ -1,0 +1,171 @@
+"""Why a job is where it is: every reason there is, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redrive.instants import SECOND
+from redrive.lifecycle import JobState
+from redrive.models import Attempt, Decision, ErrorRecord, Job
+from redrive.protocol.commands import PauseIt
+from redrive.protocol.queries import Pause, Why
+from redrived.api import pausing
+from redrived.api.why import why
+from redrived.engine.why import Circumstances, explain
+from support.engine import TESTER, running
+
+NOW = 1_790_000_000 * SECOND
+
+
+def job(**more: Any) -> Job:
+    return Job(id=12, task="send", queue="mail", **{"max_attempts": 3, **more})
+
+
+def facts(**more: Any) -> Circumstances:
+    return Circumstances(**{"now": NOW, "waits": "ready", "slots": 4, "workers": 1, **more})
+
+
+def pause(kind: str, name: str) -> Pause:
+    return Pause(kind=kind, name=name, at=NOW, by="ann", why="vendor outage")
+
+
+WAITING = [
+    (facts(waits="held"), "held", "it is held"),
+    (facts(is_known=False), "no_task", "its task send is not in the config"),
+    (
+        facts(queue_pause=pause("queue", "mail")),
+        "queue_paused",
+        "queue mail is paused by ann since 2026-09-21T14:13:20.000000Z: vendor outage",
+    ),
+    (
+        facts(task_pause=pause("task", "send")),
+        "task_paused",
+        "task send is paused by ann since 2026-09-21T14:13:20.000000Z: vendor outage",
+    ),
+    (
+        facts(breaker="open", breaker_why="9 of 10 failed", probe_at=NOW),
+        "breaker_open",
+        "the breaker of send is open: 9 of 10 failed",
+    ),
+    (facts(is_draining=True), "draining", "the node drains and starts nothing more"),
+    (facts(trouble="full"), "store", "the store is in trouble: full"),
+    (
+        facts(pool="py", workers=0, pool_trouble="no such interpreter"),
+        "no_pool",
+        "pool py has no worker that works: no such interpreter",
+    ),
+    (
+        facts(waits="key", limit_key="send/a", key_limit=2, key_running=2),
+        "key_limit",
+        "its key send/a has 2 of 2 running",
+    ),
+    (facts(task_limit=3, task_running=3), "task_limit", "task send has 3 of 3 running"),
+    (facts(queue_limit=5, queue_running=5), "queue_limit", "queue mail has 5 of 5 running"),
+    (
+        facts(rate_allows=False, queue_rate="100/min"),
+        "rate",
+        "queue mail has used up its rate of 100/min",
+    ),
+    (
+        facts(busy=3, reserved=1),
+        "slots",
+        "all slots are taken: 3 of 4 busy, 1 kept for other queues",
+    ),
+    (facts(ahead=7), "order", "7 ready jobs go before it"),
+    (facts(), "ready", "it is ready and is leased in a moment"),
+]
+
+
+@pytest.mark.parametrize(("at", "code", "text"), WAITING, ids=[each[1] for each in WAITING])
+def test_a_waiting_job_says_what_it_waits_for(at: Circumstances, code: str, text: str) -> None:
+    told = explain(job(), at)
+    assert (told.code, told.text, told.state) == (code, text, "queued")
+
+
+def test_a_scheduled_job_says_when() -> None:
+    told = explain(job(available_at=NOW + 90 * SECOND), facts(waits="due"))
+    assert told.code == "scheduled"
+    assert told.text == "it is scheduled for 2026-09-21T14:14:50.000000Z, in 90 s"
+    assert told.saw["in_seconds"] == 90
+
+
+def test_a_retry_says_how_long_it_still_waits_and_what_decided_that() -> None:
+    decision = Decision(retry=True, rule="http 503", because="attempt 1 of 3 failed with HTTP 503")
+    last = Attempt(execution=1, attempt=1, life=1, decision=decision)
+    retrying = job(state=JobState.RETRY, attempts=1, available_at=NOW + 41 * SECOND)
+
+    told = explain(retrying, facts(waits="due", last=last))
+    assert told.code == "backoff"
+    assert told.text == (
+        "it waits for its retry, attempt 2, in 41 s; before that: attempt 1 of 3 failed with HTTP 503"
+    )
+    assert told.decision == decision
+
+
+@pytest.mark.parametrize(
+    ("reason", "because"),
+    [
+        ("permanent", "attempt 1 of 3 failed with ValueError: not retried, it is permanent"),
+        ("stop_when", "attempt 1 of 3 failed: not retried, stop_when is true"),
+        ("poison", "attempt 3 of 5 was lost: not retried, it was lost 3 times"),
+    ],
+)
+def test_a_dead_job_names_the_rule_and_what_it_saw(reason: str, because: str) -> None:
+    decision = Decision(retry=False, rule=reason, because=because, saw={"attempt": 1})
+    last = Attempt(execution=1, attempt=1, life=1, decision=decision)
+    error = ErrorRecord(
+        error_type="x", category="permanent", message="m", guidance="Mend the file."
+    )
+    dead = job(state=JobState.DEAD, reason=reason, error=error)
+
+    told = explain(dead, facts(last=last))
+    assert (told.code, told.text, told.saw) == (f"dead_{reason}", because, {"attempt": 1})
+    assert told.hint.startswith("Mend the file. `redrive requeue 12")
+    assert ("--force" in told.hint) == (reason == "permanent")
+
+
+def test_guidance_that_speaks_of_retries_is_not_given_once_it_is_dead() -> None:
+    error = ErrorRecord(
+        error_type="timeout", category="transient", message="m", guidance="Will retry."
+    )
+    told = explain(job(state=JobState.DEAD, reason="exhausted", error=error), facts())
+    assert "Will retry" not in told.hint
+
+
+def test_a_running_job_says_where_and_for_how_long() -> None:
+    told = explain(
+        job(state=JobState.LEASED, attempts=2, node="w1", started_at=NOW - 5 * SECOND), facts()
+    )
+    assert told.text == "it has been running for 5 s on node w1, attempt 2"
+    in_hand = explain(job(state=JobState.LEASED, node="w1"), facts())
+    assert in_hand.code == "in_hand"
+
+
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.CANCELLED])
+def test_what_is_over_says_so(state: JobState) -> None:
+    assert explain(job(state=state), facts()).code == state
+
+
+async def test_a_real_daemon_answers_with_what_holds(tmp_path: Path) -> None:
+    config = """
+[tasks.held]
+command = ["true"]
+[tasks.one]
+command = ["sleep", "60"]
+concurrency = 1
+grace = "100ms"
+"""
+    async with running(tmp_path, config) as bench:
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:held", why="lunch"))
+        [id] = await bench.enqueue("held")
+        told = await why(bench.engine, TESTER, Why(id=str(id)))
+        assert told.code == "task_paused"
+        assert "lunch" in told.text
+
+        first, second = await bench.enqueue("one", 2)
+        await bench.event("action_started", first)
+        told = await why(bench.engine, TESTER, Why(id=str(second)))
+        assert (told.code, told.saw) == ("task_limit", {"running": 1, "limit": 1})
