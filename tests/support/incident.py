@@ -344,6 +344,21 @@ def groups() -> list[queries.GroupRow]:
     ]
 
 
+def redrive() -> queries.RedriveRow:
+    return queries.RedriveRow(
+        id=4,
+        state="running",
+        created_at=NOW - 2 * MINUTE,
+        by="anna",
+        where="state:dead group:77be10d4",
+        total=386,
+        requeued=118,
+        skipped=2,
+        succeeded=110,
+        failed=3,
+    )
+
+
 def runs() -> list[Run]:
     def step(name: str, state: str, **more: object) -> StepState:
         return StepState(name=name, state=state, max_attempts=3, **more)  # type: ignore[arg-type]

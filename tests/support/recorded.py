@@ -35,6 +35,7 @@ class Recorded:
         self.jobs: list[Job] = []
         self.details: dict[int, queries.JobReply] = {}
         self.groups: list[queries.GroupRow] = []
+        self.redrives: list[queries.RedriveRow] = []
         self.runs: list[Run] = []
         self.batches: list[queries.BatchRow] = []
         self.schedules: list[queries.ScheduleRow] = []
@@ -83,6 +84,9 @@ class Recorded:
 
     def _listgroups(self, query: queries.ListGroups) -> queries.GroupPage:
         return queries.GroupPage(groups=self.groups, as_of=self.status.seq)
+
+    def _listredrives(self, query: queries.ListRedrives) -> queries.RedrivePage:
+        return queries.RedrivePage(redrives=self.redrives)
 
     def _listruns(self, query: queries.ListRuns) -> queries.RunPage:
         runs = [run for run in self.runs if query.where in ("", f"batch:{run.batch}")]

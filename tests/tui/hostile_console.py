@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from redrive_tui.app import Console
-from redrive_tui.terminal import run
+from redrive_tui.terminal import show
 from support import hostile
 
 if __name__ == "__main__":
-    raise SystemExit(run(Console(hostile.source())))
+    asyncio.run(show(Console(hostile.source())))

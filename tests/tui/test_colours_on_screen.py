@@ -6,7 +6,8 @@ import pytest
 from rich.segment import Segment
 
 from redrive_tui.formatting import Look
-from redrive_tui.theme import PALETTES, contrast
+from redrive_tui.palettes import PALETTES
+from redrive_tui.theme import contrast
 from support.stage import Stage, on_stage
 
 

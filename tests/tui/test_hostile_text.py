@@ -133,21 +133,6 @@ def test_a_signal_leaves_the_terminal_as_it_was(
     assert b"\x1b[?25h" in received  # the cursor is back
 
 
-def test_without_a_terminal_it_says_what_to_use_instead() -> None:
-    ended = subprocess.run(
-        [sys.executable, str(PROGRAM)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])},
-        check=False,
-    )
-
-    assert ended.returncode != 0
-    assert "the console needs a terminal; `redrive status` prints the same as text" in ended.stderr
-    assert "\x1b[" not in ended.stdout + ended.stderr
-
-
 async def test_markup_in_a_text_is_shown_and_not_obeyed() -> None:
     async with on_stage(hostile.source()) as stage:
         for key in ("1", "2", "3", "4", "right_square_bracket", "5", "6", "7", "8"):

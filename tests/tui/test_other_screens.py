@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redrive.models import Event
+from redrive.protocol.commands import ControlRedrive, Undo
 from redrive_tui.screens.events import EventsPane
 from support import incident
 from support.stage import on_stage
@@ -32,6 +33,21 @@ async def test_enter_lists_the_jobs_of_a_cause() -> None:
         await stage.press("3", "enter")
         assert "/ state:dead group:77be10d4" in stage.text
         assert "30 jobs" in stage.text
+
+
+async def test_a_running_redrive_shows_its_progress_and_can_be_steered() -> None:
+    source = incident.source()
+    source.redrives = [incident.redrive()]
+    async with on_stage(source) as stage:
+        await stage.press("3")
+        assert "120/386" in stage.line_with("redrive 4")
+        assert "✓ 110  ✗ 3" in stage.line_with("redrive 4")
+        await stage.press("p", "P", "Z")
+        assert stage.source.commanded == [
+            ControlRedrive(redrive=4, verb="pause"),
+            ControlRedrive(redrive=4, verb="resume"),
+            Undo(redrive=4),
+        ]
 
 
 async def test_a_run_shows_its_steps_and_a_step_its_error() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from redrive_tui.formatting import GLYPHS
+from redrive_tui.palettes import MONO, PALETTES
 from redrive_tui.theme import (
     ENVIRONMENT_COLOURS,
-    MONO,
-    PALETTES,
-    STATES,
     contrast,
     environment_style,
     style,
@@ -51,7 +50,7 @@ def test_every_theme_knows_every_role() -> None:
     roles = {frozenset(palette.roles) for palette in PALETTES.values()}
 
     assert len(roles) == 1
-    assert set(STATES) <= next(iter(roles))
+    assert set(GLYPHS) <= next(iter(roles))
 
 
 def test_mono_uses_no_colour() -> None:

@@ -48,6 +48,7 @@ def wish(verb: str, selection: Selection, options: Options | None = None) -> Wis
         (wish("trigger", Named(kind="schedule", name="nightly")), "redrive trigger nightly"),
         (wish("drain", Named(kind="node", name="w1")), "redrive drain"),
         (wish("undo", Named(kind="redrive", name="4")), "redrive undo 4"),
+        (wish("pause", Named(kind="redrive", name="4")), "redrive pause redrive:4"),
     ],
 )
 def test_every_wish_has_its_twin_on_the_command_line(asked: Wish, line: str) -> None:
@@ -74,6 +75,10 @@ def test_every_wish_has_its_twin_on_the_command_line(asked: Wish, line: str) -> 
         (wish("trigger", Named(kind="schedule", name="n")), commands.Trigger(schedule="n")),
         (wish("drain", Named(kind="node", name="w1")), commands.Drain(node="w1")),
         (wish("undo", Named(kind="redrive", name="4")), commands.Undo(redrive=4)),
+        (
+            wish("pause", Named(kind="redrive", name="4")),
+            commands.ControlRedrive(redrive=4, verb="pause"),
+        ),
     ],
 )
 def test_every_wish_is_one_request(asked: Wish, request_: object) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import tempfile
 import traceback
@@ -45,7 +44,8 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
     from redrive_tui.app import Console, Settings
     from redrive_tui.formatting import Look
     from redrive_tui.link import Link
-    from redrive_tui.theme import DEFAULT, MONO
+    from redrive_tui.palettes import DEFAULT, MONO
+    from redrive_tui.terminal import show
 
     console = config.console
     link = Link(config)
@@ -58,11 +58,8 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
             read_only=options.read_only,
         ),
     )
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, app.exit)
     try:
-        await app.run_async(mouse=not options.no_mouse)
+        await show(app, mouse=not options.no_mouse)
     finally:
         await link.close()
 

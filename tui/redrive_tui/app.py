@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -23,6 +21,7 @@ from redrive_tui.formatting import Look
 from redrive_tui.hints import hints
 from redrive_tui.mirror import Mirror
 from redrive_tui.palette import Commands
+from redrive_tui.palettes import DEFAULT, MONO, PALETTES
 from redrive_tui.reading import command_lines
 from redrive_tui.sanitize import clean
 from redrive_tui.screens import PANES
@@ -30,7 +29,7 @@ from redrive_tui.screens.help import FILTER_HELP, Help
 from redrive_tui.screens.job import JobPane
 from redrive_tui.screens.pane import Desk, Pane, fault_of
 from redrive_tui.source import Source
-from redrive_tui.theme import DEFAULT, MONO, PALETTES, textual_theme
+from redrive_tui.theme import textual_theme
 from redrive_tui.widgets.confirm import Confirm
 from redrive_tui.widgets.dialogs import Page
 from redrive_tui.widgets.filter_bar import FilterBar
@@ -109,15 +108,9 @@ class Console(App[None]):
 
     async def on_mount(self) -> None:
         self.set_keymap(dict(self.settings.keymap))
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.run_worker(self.source.follow(self.mirror), group="link")
         await self._arrive(self._here)
         self.set_interval(TICK, self.tick)
-
-    def on_unmount(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().remove_signal_handler(number)
 
     @property
     def pane(self) -> Pane:

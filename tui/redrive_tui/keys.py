@@ -98,6 +98,11 @@ KEYS = _contexts(
         Key("group.discard", "D", "act('discard')", "discard the group", "", True),
         Key("group.copy", "y", "copy", "copy the fingerprint"),
     ],
+    redrive=[
+        Key("redrive.pause", "p", "steer('pause')", "pause the redrive", "pause redrive"),
+        Key("redrive.resume", "P", "steer('resume')", "let the redrive go on"),
+        Key("redrive.undo", "Z", "steer('undo')", "undo the redrive: what has not run yet"),
+    ],
     run=[
         Key("run.resume", "r", "resume", "resume from this step", "resume from step"),
         Key("run.copy", "y", "copy", "copy the id"),
@@ -136,7 +141,7 @@ _COMMON = ("everywhere", "movement", "open")
 SCREENS: Mapping[str, tuple[str, ...]] = {
     "overview": _COMMON,
     "jobs": (*_COMMON, "filter", "marks", "jobs", "job"),
-    "dead": (*_COMMON, "tabs", "group"),
+    "dead": (*_COMMON, "tabs", "redrive", "group"),
     "runs": (*_COMMON, "tabs", "run"),
     "queues": (*_COMMON, "pausable", "queue"),
     "schedules": (*_COMMON, "pausable", "schedule"),

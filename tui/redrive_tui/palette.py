@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from redrive_tui.keys import Key, keys_of
-from redrive_tui.theme import PALETTES
+from redrive_tui.palettes import PALETTES
 
 if TYPE_CHECKING:
     from redrive_tui.app import Console

@@ -1,21 +1,16 @@
-"""Running the console where there is a terminal, and refusing where there is none."""
+"""A console in this terminal, which is left as it was found however the console ends."""
 
 from __future__ import annotations
 
-import sys
+import asyncio
+import signal
 
-from redrive.errors import UsageProblem
 from redrive_tui.app import Console
 
 
-def run(console: Console, *, mouse: bool = True) -> int:
-    """Until the operator leaves; the exit code.
-
-    Without a terminal Textual would still write escape codes, and wait for ever for a key.
-    """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageProblem(
-            "the console needs a terminal", hint="`redrive status` prints the same as text"
-        )
-    console.run(mouse=mouse)
-    return console.return_code or 0
+async def show(console: Console, *, mouse: bool = True) -> None:
+    """Until the operator leaves, the service manager asks, or the terminal goes away."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, console.exit)
+    await console.run_async(mouse=mouse)

@@ -125,8 +125,10 @@ def request_of(wish: Wish) -> Request:
     """The wish as the protocol has it."""
     options = wish.options
     match wish.selection:
-        case Named(kind="redrive", name=name):
+        case Named(kind="redrive", name=name) if wish.verb == "undo":
             return commands.Undo(redrive=int(name))
+        case Named(kind="redrive", name=name):
+            return commands.ControlRedrive(redrive=int(name), verb=wish.verb)
         case Named(kind="node", name=name):
             return commands.Drain(node=name)
         case Named(kind=kind, name=name):
@@ -184,7 +186,7 @@ def command_line(wish: Wish) -> str:
             words += ["--where", where]
         case Named(kind="node"):
             pass
-        case Named(kind="queue" | "schedule" as kind, name=name) if wish.verb != "trigger":
+        case Named(kind=kind, name=name) if wish.verb in ("pause", "resume"):
             words.append(f"{kind}:{name}")
         case Named(name=name):
             words.append(name)

@@ -10,7 +10,14 @@ from msgspec import structs
 from textual import on
 from textual.app import ComposeResult
 
-from redrive.protocol.queries import GroupPage, GroupRow, ListGroups
+from redrive.protocol.queries import (
+    GroupPage,
+    GroupRow,
+    ListGroups,
+    ListRedrives,
+    RedrivePage,
+    RedriveRow,
+)
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, apart, count, plural, span
@@ -20,7 +27,7 @@ from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.widgets.lines import Heading, Panel
 from redrive_tui.widgets.table import Column, RecordTable
-from redrive_tui.wishes import Matching
+from redrive_tui.wishes import Matching, Named
 
 Grouping = Literal["error", "task", "queue"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
@@ -34,14 +41,24 @@ COLUMNS = [
     Column("FIRST SEEN", 12, from_width=100),
     Column("LAST 24 HOURS", HOURS, from_width=120),
 ]
+REDRIVE_COLUMNS = [
+    Column("REDRIVE", 12),
+    Column("STATE", 9),
+    Column("", 10, from_width=70),
+    Column("REQUEUED", 13),
+    Column("ENDED", 16),
+    Column("", 0, from_width=90),
+]
 
 
 class DeadPane(Pane):
     context = "dead"
-    BINDINGS = keys.bindings("tabs", "group")
+    BINDINGS = keys.bindings("tabs", "group", "redrive")
 
     DEFAULT_CSS = """
     DeadPane RecordTable { margin-top: 1; }
+    DeadPane #dead-redrives { height: auto; max-height: 6; margin-top: 0; display: none; }
+    DeadPane.-redriving #dead-redrives { display: block; }
     DeadPane #dead-guidance { min-height: 4; max-height: 40%; }
     """
 
@@ -52,22 +69,36 @@ class DeadPane(Pane):
         self.top = Panel()
         self.guidance = Panel(id="dead-guidance")
         self.table = RecordTable[GroupRow](
-            COLUMNS, self._cells, lambda group: group.fingerprint, empty="no dead jobs"
+            COLUMNS,
+            self._cells,
+            lambda group: group.fingerprint,
+            id="dead-groups",
+            empty="no dead jobs",
+        )
+
+        self.running: list[RedriveRow] = []
+        self.redrives = RecordTable[RedriveRow](
+            REDRIVE_COLUMNS, self._redrive_cells, lambda row: row.id, id="dead-redrives"
         )
 
     def compose(self) -> ComposeResult:
         yield self.top
         yield self.table
+        yield self.redrives
         yield Heading("GUIDANCE")
         yield self.guidance
 
     async def read(self) -> None:
         page: GroupPage = await self.desk.source.ask(ListGroups())
+        redrives: RedrivePage = await self.desk.source.ask(ListRedrives())
         self.groups = page.groups
+        self.running = [row for row in redrives.redrives if row.finished_at is None]
 
     def show(self) -> None:
         rows = regrouped(self.groups, self.by)
         self.table.show(rows)
+        self.redrives.show(self.running)
+        self.set_class(bool(self.running), "-redriving")
         dead = sum(group.dead for group in self.groups)
         noun = "cause" if self.by == "error" else self.by
         left: Line = [
@@ -80,7 +111,7 @@ class DeadPane(Pane):
         self.top.lines = [apart(left, right, self.top.size.width)]
         self._advise()
 
-    @on(RecordTable.Moved)
+    @on(RecordTable.Moved, "#dead-groups")
     def _advise(self) -> None:
         group = self.table.current
         self.guidance.lines = guidance_lines(group, self.desk.mirror.now()) if group else []
@@ -99,12 +130,26 @@ class DeadPane(Pane):
             [(look.sparkline(group.trend, HOURS), "dead")],
         ]
 
+    def _redrive_cells(self, row: RedriveRow) -> list[Line]:
+        look = self.desk.look
+        worked_off = row.requeued + row.skipped
+        ended: Line = [(f"{look.glyph('done')} {count(row.succeeded)}  ", "done")]
+        ended.append((f"{look.glyph('dead')} {count(row.failed)}", "dead" if row.failed else "dim"))
+        return [
+            [(f"redrive {row.id}", "strong")],
+            [(clean(row.state, 40), "accent" if row.state == "running" else "warning")],
+            [*look.bar(worked_off / max(1, row.total), 10)],
+            [(f"{count(worked_off)}/{count(row.total)}", "text")],
+            ended,
+            [(f"by {clean(row.by, 40)}  {clean(row.where or '', 120)}", "dim")],
+        ]
+
     def filter_of(self, group: GroupRow) -> str:
         """The filter that finds the dead jobs of a row."""
         key = "group" if self.by == "error" else self.by
         return f"state:dead {term(key, group.fingerprint)}"
 
-    @on(RecordTable.Opened)
+    @on(RecordTable.Opened, "#dead-groups")
     def _opened(self, event: RecordTable.Opened) -> None:
         event.stop()
         if (group := self.table.current) is not None:
@@ -120,6 +165,11 @@ class DeadPane(Pane):
         if (group := self.table.current) is not None:
             selection = Matching(where=self.filter_of(group), number=group.dead)
             self.ask(Intent(verb=verb, selection=selection, whole=group.dead > 1))
+
+    def action_steer(self, verb: str) -> None:
+        """The redrive under the cursor, or the only one there is."""
+        if (row := self.redrives.current) is not None:
+            self.ask(Intent(verb=verb, selection=Named(kind="redrive", name=str(row.id))))
 
     def action_copy(self) -> None:
         if (group := self.table.current) is not None:
