@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 
 from redrive.clock import SECOND, Clock, iso
+from redrive.deciding import facts
+from redrive.deciding.facts import Facts
+from redrive.deciding.verdict import Verdict, decide
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Json, plain
 from redrive.policy import RetryPolicy
 from redrive.rules import Classification, Evidence, Said
-from redrived.engine import facts
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.definitions import Definitions, TaskDefinition
-from redrived.engine.facts import Facts
 from redrived.engine.job_facts import facts_of
-from redrived.engine.verdict import Verdict, decide
 from redrived.processes import wire
 from redrived.processes.command import Exit
 from redrived.store.beats import Beat, beat

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from redrive.deciding.because import spell
 from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
 from redrive.protocol.queries import Pause, WhyReply
-from redrived.engine.because import spell
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):

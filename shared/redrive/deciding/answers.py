@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from redrive.conditions import ConditionFailed, compile_condition
+from redrive.deciding.facts import Facts, Failed
 from redrive.models import Json
-from redrived.engine.facts import Facts, Failed
 
 LONGEST_ERROR = 8 * 1024  # characters of a message that conditions see, its end
 LONGEST_SEEN = 200  # characters of a value that are kept with the decision

@@ -8,11 +8,11 @@ import pytest
 
 from redrive.clock import SECOND
 from redrive.config.sections import Backoff, Retry
+from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
+from redrive.deciding.verdict import decide
 from redrive.lifecycle import JobState, Reason
 from redrive.policy import NO_RETRY, RetryPolicy, resolve
 from redrive.rules import Evidence, Rulebook, Said
-from redrived.engine.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
-from redrived.engine.verdict import decide
 
 NOW = 1_800_000_000 * SECOND
 RULES = Rulebook()

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from redrive.clock import SECOND
+from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
+from redrive.deciding.verdict import decide
 from redrive.lifecycle import JobState, Move, Reason, allowed, reachable
 from redrive.policy import RetryPolicy
 from redrive.rules import Evidence, Rulebook
-from redrived.engine.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
-from redrived.engine.verdict import decide
 
 NOW = 1_800_000_000 * SECOND
 RULES = Rulebook()

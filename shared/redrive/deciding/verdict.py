@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from redrive.deciding.answers import Answers, ask
+from redrive.deciding.because import spell, what_happened
+from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState, Reason
 from redrive.models import Decision, Json
 from redrive.policy import delay_before
 from redrive.rules import Classification
-from redrived.engine.answers import Answers, ask
-from redrived.engine.because import spell, what_happened
-from redrived.engine.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,225 @@
+"""Try a task with its policy, in memory and at once: no daemon, no waiting.
+
+    trial = rehearse(fetch, {"url": "..."}, retry=3)
+    assert trial.state == "done"
+    assert [attempt.delay for attempt in trial.attempts] == [5.0, None]
+
+Errors are classified and retries decided by the code the daemon uses; only the clock is
+made up, and jumps over every wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from redrive.config.sections import ErrorRule, Retry
+from redrive.deciding.facts import Ended, Facts, Failed, Snoozed, Succeeded
+from redrive.deciding.verdict import decide
+from redrive.instants import SECOND, from_datetime
+from redrive.job import CurrentJob, running
+from redrive.lifecycle import JobState
+from redrive.models import Decision, ErrorRecord, Json
+from redrive.outcomes import Permanent, Snooze, Transient
+from redrive.policy import resolve
+from redrive.rules import Evidence, Rulebook, Said
+
+MOST_EXECUTIONS = 1_000  # a task that snoozes for ever is not rehearsed for ever
+
+
+class Rehearsed(Struct, frozen=True, kw_only=True):
+    """One execution."""
+
+    attempt: int
+    error: ErrorRecord | None = None
+    decision: Decision | None = None
+    delay: float | None = None  # seconds until the next execution
+    progress: Sequence[Any] | None = None
+    metrics: Mapping[str, Json] = {}
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """How a job would have gone."""
+
+    state: str  # done | dead
+    reason: str | None
+    result: Json
+    attempts: list[Rehearsed]
+    seconds: float  # of waiting between its executions
+    claimed: frozenset[str]  # the keys of `job.once`
+
+
+def rehearse(
+    handler: Callable[..., Any],
+    args: Mapping[str, Any] | None = None,
+    *,
+    retry: bool | int | str | Retry | None = None,
+    policies: Mapping[str, Retry] | None = None,
+    errors: Sequence[ErrorRule] = (),
+) -> Trial:
+    """Run a handler as a job until it is done or dead."""
+    return _Rehearsal(handler, dict(args or {}), resolve(retry, policies), Rulebook(errors)).run()
+
+
+class _Rehearsal:
+    """The `redrive.job.Transport` of a made-up job, and its life."""
+
+    def __init__(
+        self, handler: Callable[..., Any], args: dict[str, Any], policy: Any, rulebook: Rulebook
+    ) -> None:
+        self._handler = handler
+        self._args = args
+        self._policy = policy
+        self._rulebook = rulebook
+        self._claimed: set[str] = set()
+        self._marked: set[str] = set()
+        self._unknown = 0
+        self._now = self._began = time.time_ns() // 1000
+
+    def run(self) -> Trial:
+        attempts: list[Rehearsed] = []
+        attempt = 1
+        state = JobState.QUEUED
+        for execution in range(1, MOST_EXECUTIONS + 1):
+            job = self._job(attempt, execution)
+            ended, result = self._execute(job)
+            verdict = decide(
+                Facts(
+                    ended=ended,
+                    now=self._now,
+                    roll=0.5,  # the middle of the jitter
+                    leased_from=state,
+                    life_started_at=self._began,
+                    attempts=attempt,
+                    max_attempts=self._policy.max_attempts,
+                    unknown=self._unknown,
+                    policy=self._policy,
+                    known={"args": self._args, "data": self._args, "result": result},
+                )
+            )
+            failed = isinstance(ended, Failed)
+            attempts.append(
+                Rehearsed(
+                    attempt=attempt,
+                    error=self._record(ended, attempt) if failed else None,
+                    decision=verdict.decision,
+                    delay=verdict.delay,
+                    progress=job.progress_made,
+                    metrics=job.metrics or {},
+                )
+            )
+            if verdict.state in (JobState.DONE, JobState.DEAD):
+                return self._trial(verdict.state, verdict.reason, result, attempts)
+            self._now = max(self._now, verdict.available_at or 0)
+            state = verdict.state
+            attempt += 0 if verdict.refund else 1
+        raise RuntimeError(f"the task was still not done after {MOST_EXECUTIONS} executions")
+
+    def _trial(
+        self, state: str, reason: str | None, result: Json, attempts: list[Rehearsed]
+    ) -> Trial:
+        return Trial(
+            state=state,
+            reason=reason,
+            result=result,
+            attempts=attempts,
+            seconds=(self._now - self._began) / SECOND,
+            claimed=frozenset(self._claimed),
+        )
+
+    def _job(self, attempt: int, execution: int) -> CurrentJob:
+        most = self._policy.max_attempts
+        return CurrentJob(self, 0.0, 1, execution, attempt, most, execution, self._args)
+
+    def _execute(self, job: CurrentJob) -> tuple[Ended, Json]:
+        token = running.set(job)
+        try:
+            result = self._handler(**self._args)
+            if inspect.isawaitable(result):
+                result = asyncio.run(_value_of(result))
+        except Snooze as snooze:
+            return Snoozed(self._until(snooze)), None
+        except Exception as error:  # noqa: BLE001 - whatever the handler raises is its failure
+            return self._failed(error), None
+        finally:
+            job.mark_finished()
+            running.reset(token)
+        return Succeeded(), result
+
+    def _until(self, snooze: Snooze) -> int:
+        until = snooze.until
+        if isinstance(until, datetime):
+            return from_datetime(until)
+        seconds = until if isinstance(until, int | float) else until.total_seconds()
+        return self._now + round(seconds * SECOND)
+
+    def _failed(self, error: Exception) -> Failed:
+        said = None
+        if isinstance(error, Permanent | Transient):
+            said = Said(
+                category="permanent" if isinstance(error, Permanent) else "transient",
+                type=error.type,
+                retry_after=getattr(error, "retry_after", None),
+            )
+        evidence = Evidence(
+            task=getattr(self._handler, "__name__", None),
+            message=str(error),
+            exception=tuple(_names(type(error))),
+            traceback="".join(traceback.format_exception(error)),
+            said=said,
+        )
+        found = self._rulebook.classify(evidence)
+        self._unknown += found.category == "unknown"
+        return Failed(found, evidence)
+
+    def _record(self, ended: Ended, attempt: int) -> ErrorRecord:
+        assert isinstance(ended, Failed)
+        found, evidence = ended.classification, ended.evidence
+        return ErrorRecord(
+            error_type=found.error_type,
+            category=found.category,
+            message=evidence.message,
+            user_message=found.user_message,
+            guidance=found.guidance,
+            timestamp=self._now,
+            retry_count=attempt - 1,
+            traceback=evidence.traceback,
+            rule=found.rule,
+        )
+
+    # ---- what a running handler asks and says --------------------------------------------------
+
+    def beat(self, job: CurrentJob) -> None:
+        """Nobody watches a rehearsal."""
+
+    def mark(self, job: CurrentJob, keys: list[str]) -> None:
+        self._marked.update(keys)
+
+    def marked(self, job: CurrentJob) -> set[str]:
+        return set(self._marked)
+
+    def once(self, job: CurrentJob, key: str) -> bool:
+        is_first = key not in self._claimed
+        self._claimed.add(key)
+        return is_first
+
+
+async def _value_of(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _names(raised: type) -> list[str]:
+    return [
+        each.__qualname__
+        if each.__module__ == "builtins"
+        else f"{each.__module__}.{each.__qualname__}"
+        for each in raised.__mro__
+        if each is not object
+    ]
