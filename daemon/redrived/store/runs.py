@@ -75,10 +75,11 @@ def _running(unit: Unit, pipeline: str, keys: set[str]) -> dict[str, int]:
     """The runs on their way that bear one of these keys."""
     if not keys:
         return {}
+    # CROSS JOIN tells SQLite to look each key up, rather than all keys for each run.
     found = unit.over(
         [(key,) for key in sorted(keys)],
-        f"SELECT runs.key, runs.id FROM {unit.database.rows('key')} JOIN runs"
-        " ON runs.pipeline = :pipeline AND runs.key = r.key WHERE runs.state = 'running'",
+        f"SELECT runs.key, runs.id FROM {unit.database.rows('key')} CROSS JOIN runs"
+        " WHERE runs.pipeline = :pipeline AND runs.key = r.key AND runs.state = 'running'",
         pipeline=pipeline,
     )
     return {row[0]: row[1] for row in found}

@@ -73,6 +73,13 @@ def check_schedules(tables: Tables, problems: Problems) -> None:
         tasks.refer(problems, (*key, "task"), schedule.task)
         pipelines.refer(problems, (*key, "pipeline"), schedule.pipeline)
         queues.refer(problems, (*key, "queue"), schedule.queue)
+        if schedule.pipeline is not None:
+            if schedule.queue is not None:
+                text = "the steps of a pipeline name their queues, expected it only beside `task`"
+                problems.doubt((*key, "queue"), text)
+        elif schedule.batch is not None:
+            text = "only runs belong to a batch, expected it only beside `pipeline`"
+            problems.doubt((*key, "batch"), text)
         _check_times(schedule, key, problems)
 
 

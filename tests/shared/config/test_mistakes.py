@@ -278,6 +278,16 @@ MISTAKES = [
         SCHEDULE + 'cron = "* * * * *"\nevery = "1h"',
         "3: schedules.s: got cron and every, expected exactly one of cron, every, at",
     ),
+    (
+        STEPS + '{ name = "a", task = "t" } ]\n'
+        '[schedules.s]\npipeline = "p"\nevery = "1h"\nqueue = "default"',
+        "9: schedules.s.queue: the steps of a pipeline name their queues, "
+        "expected it only beside `task`",
+    ),
+    (
+        SCHEDULE + 'every = "1h"\nbatch = "b"',
+        "6: schedules.s.batch: only runs belong to a batch, expected it only beside `pipeline`",
+    ),
     (SCHEDULE + "every = 0", "5: schedules.s.every: got 0, expected a duration above zero"),
     (
         SCHEDULE + "at = 9999-12-31T23:59:59-23:00",

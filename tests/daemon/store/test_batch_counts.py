@@ -1,0 +1,145 @@
+"""Whatever happens to a batch, its counts are those of its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from redrive.errors import RedriveError
+from redrived.store.picking import InHand
+from support.ground import Ground
+from support.runs import Track, step
+
+
+def recounted(connection: Connection) -> dict[str, Any]:
+    """The same counts, from the rows."""
+
+    def ask(query: str) -> Any:
+        return {tuple(row[:-1]): row[-1] for row in connection.execute(text(query)) if row[-1]}
+
+    joined = "FROM steps JOIN runs ON runs.id = steps.run_id"
+    gated = "FROM steps WHERE batch IS NOT NULL AND name = 'download'"
+    return {
+        "runs": ask("SELECT state, count(*) FROM runs GROUP BY state"),
+        "phases": ask(f"SELECT name, steps.state, count(*) {joined} GROUP BY name, steps.state"),
+        "unsettled": ask(f"SELECT round, count(*) {gated} AND state = 'waiting' GROUP BY round"),
+        "waiting": ask(f"SELECT round, count(*) {gated} AND state = 'gated' GROUP BY round"),
+        "first_pass": ask(
+            f"SELECT round, count(*) {gated} AND passed = 0"
+            " AND state IN ('waiting', 'gated', 'clearing', 'live') GROUP BY round"
+        ),
+    }
+
+
+def counted(connection: Connection) -> dict[str, Any]:
+    def ask(query: str) -> Any:
+        return {tuple(row[:-1]): row[-1] for row in connection.execute(text(query)) if row[-1]}
+
+    row = connection.execute(text("SELECT * FROM batches")).mappings().one()
+    states = ("running", "done", "failed", "cancelled")
+    return {
+        "runs": {(state,): row[state] for state in states if row[state]},
+        "phases": ask("SELECT step, state, n FROM phases"),
+        "unsettled": ask("SELECT round, unsettled FROM gates"),
+        "waiting": ask("SELECT round, waiting FROM gates"),
+        "first_pass": ask("SELECT round, first_pass FROM gates"),
+    }
+
+
+class Chance:
+    """Does one thing after another to a batch, as a seed has it."""
+
+    def __init__(self, ground: Ground, seed: int) -> None:
+        self.ground = ground
+        self.random = Random(seed)
+        download = step("download", gate="batch", delay=60, retry_together=True, clear="other")
+        self.track = Track(ground, step("request"), download, step("index"))
+        self.running: list[InHand] = []
+        self.runs = 0
+
+    def go(self) -> None:
+        doings = [
+            self.start, self.take, self.take, self.complete, self.complete, self.fail,
+            self.retry, self.pass_time, self.pass_time, self.cancel, self.requeue,
+        ]  # fmt: skip
+        self.random.choice(doings)()
+
+    def start(self) -> None:
+        n = self.random.randint(1, 4)
+        self.runs += n
+        self.track.start_many(n, batch="b")
+
+    def take(self) -> None:
+        self.running += self.ground.take(self.random.randint(1, 4))
+
+    def complete(self) -> None:
+        self.track.complete(self._some())
+
+    def fail(self) -> None:
+        for job in self._some()[:1]:
+            self.track.fail_job(job)
+
+    def retry(self) -> None:
+        for job in self._some():
+            self.track.fail_job(job, retry_in=self.random.choice([1, 30, 300]))
+
+    def pass_time(self) -> None:
+        self.ground.clock.move(self.random.choice([1, 30, 61]))
+        self.track.promote()
+        self.track.open_gates(self.random.choice([1, 3, 500]))
+
+    def cancel(self) -> None:
+        self._on_a_run("cancel")
+
+    def requeue(self) -> None:
+        from_step = self.random.choice([None, "request", "download"])
+        self._on_a_run("requeue", force=True, from_step=from_step)
+
+    def _on_a_run(self, verb: str, **more: Any) -> None:
+        if not self.runs:
+            return
+        try:
+            acted = self.track.do(verb, self.random.randint(1, self.runs), **more)
+        except RedriveError:
+            return  # it is not in a state for that
+        ended = {each.id for each in acted.running}
+        for job in [job for job in self.running if job.id in ended]:
+            self.running.remove(job)
+            self.track.cancelled(job)
+
+    def _some(self) -> list[InHand]:
+        self.random.shuffle(self.running)
+        n = self.random.randint(1, 3)
+        chosen, self.running = self.running[:n], self.running[n:]
+        return chosen
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counts_are_those_of_the_rows_whatever_happens(ground: Ground, seed: int) -> None:
+    chance = Chance(ground, seed)
+    chance.start()
+    for _ in range(60):
+        chance.go()
+        assert ground.ask(counted) == ground.ask(recounted)
+
+
+@pytest.mark.parametrize("seed", range(8, 12))
+def test_every_run_ends_once_nothing_more_is_done_to_it(ground: Ground, seed: int) -> None:
+    chance = Chance(ground, seed)
+    chance.start()
+    for _ in range(40):
+        chance.go()
+    for _ in range(40):
+        chance.running += ground.take(100)
+        chance.track.complete(chance.running)
+        chance.running = []
+        ground.clock.move(301)
+        chance.track.promote()
+        chance.track.open_gates()
+    ends = Counter(run.state for run in chance.track.page(limit=1_000).runs)
+    assert ends["running"] == 0
+    assert ends.total() == chance.runs
