@@ -25,6 +25,7 @@ from redrive.protocol.envelope import Answer
 from redrive.protocol.queries import Hello, Request, Welcome
 
 _NOT_LET_IN = zmq.EVENT_HANDSHAKE_FAILED_AUTH
+_NOBODY = zmq.EVENT_CONNECT_RETRIED
 _GONE = (
     zmq.EVENT_DISCONNECTED
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -33,7 +34,7 @@ _GONE = (
 
 
 class _Gone(Exception):
-    """The connection was lost."""
+    """There is no connection (any more)."""
 
 
 class Channel:
@@ -109,8 +110,7 @@ class Channel:
                 return await answered
         except (TimeoutError, _Gone) as error:
             self._welcome = None
-            gone = "went away" if isinstance(error, _Gone) else "gave no answer in time"
-            text = f"the daemon at {self.address} {gone}"
+            text = str(error) or f"the daemon at {self.address} gave no answer in time"
             if sending.done():
                 raise AnswerLost(text, request=id) from None
             raise DaemonUnreachable(text, hint=self._addresses.hint) from None
@@ -121,7 +121,7 @@ class Channel:
     def _open(self) -> None:
         if self._socket is None:
             self._socket = open_socket(zmq.DEALER, self.address, self._addresses.keys)
-            monitor = self._socket.get_monitor_socket(_GONE | _NOT_LET_IN)
+            monitor = self._socket.get_monitor_socket(_GONE | _NOBODY | _NOT_LET_IN)
             self._socket.connect(self.address)
             self._serving = asyncio.create_task(self._serve(self._socket, monitor))
 
@@ -133,7 +133,7 @@ class Channel:
         reading = asyncio.create_task(self._read(socket))
         try:
             happened = parse_monitor_message(await monitor.recv_multipart())
-            self._fail_all(self._not_let_in() if happened["event"] == _NOT_LET_IN else _Gone())
+            self._fail_all(self._ended(happened["event"]))
         finally:
             reading.cancel()
             self._socket = self._welcome = None
@@ -154,11 +154,15 @@ class Channel:
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
 
-    def _not_let_in(self) -> NotAllowed:
-        return NotAllowed(
-            f"the daemon at {self.address} does not know this key",
-            hint="`redrive keys list` on its machine shows whom it lets in",
-        )
+    def _ended(self, event: int) -> Exception:
+        if event == _NOT_LET_IN:
+            return NotAllowed(
+                f"the daemon at {self.address} does not let this key in",
+                hint="`redrive keys list` on its machine shows the keys and their roles",
+            )
+        if event == _NOBODY:
+            return _Gone(f"nobody listens at {self.address}")
+        return _Gone(f"the daemon at {self.address} went away")
 
     def _fail_all(self, error: Exception) -> None:
         for waiting in self._waiting.values():

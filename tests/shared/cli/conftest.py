@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
     """Short enough for the path of a socket."""
     with tempfile.TemporaryDirectory(prefix="redrive-") as name:
         Path(name, "config.toml").write_text(
-            f'[daemon]\nstate_dir = "{name}"\nruntime_dir = "{name}"\n'
+            f'[daemon]\nstate_dir = "{name}/state"\nruntime_dir = "{name}"\n'
         )
         yield Path(name)
 

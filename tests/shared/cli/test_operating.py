@@ -128,7 +128,7 @@ def test_rules_are_tested_by_the_daemon(peer: Peer, redrive: Redrive) -> None:
 def test_config_check_and_show_read_the_whole_file(redrive: Redrive, folder: Path) -> None:
     assert redrive("config", "check", "--json").object["ok"] is True
     shown = redrive("config", "show", "--json").object
-    assert shown["daemon"]["state_dir"] == str(folder)
+    assert shown["daemon"]["runtime_dir"] == str(folder)
     assert "[daemon]\n" in redrive("config", "show").out
 
 

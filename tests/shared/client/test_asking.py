@@ -128,6 +128,16 @@ async def test_a_socket_that_a_killed_daemon_left_behind_is_seen_through_at_once
             await client.status()
 
 
+async def test_an_address_where_nobody_listens_is_seen_through_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and not listening
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        addresses = Addresses(query=address, control=address, events=address)
+        async with AsyncClient(addresses, timeout=3600) as client:
+            with pytest.raises(DaemonUnreachable, match="nobody listens"):
+                await client.status()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every socket")
 async def test_a_socket_of_another_group_says_which_right_is_missing(
     peer: Peer, client: AsyncClient, folder: Path
