@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from redrive.clock import Clock
+from redrive.errors import RedriveError
+from redrived.store import tallies
 from redrived.store.database import Database, Durability, Trouble, said
 from redrived.store.group import Operation
 from redrived.store.schema import migrate
 from redrived.store.unit import Landed
 from redrived.store.writer import StoreFailed, Writer
+
+log = logging.getLogger(__name__)
 
 # What those who ask questions pass around; only the store itself says more of SQL.
 Condition = ColumnElement[bool]
@@ -47,6 +53,7 @@ class Store:
             on_failed=self._fail,
         )
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+        self._counting: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         self.failed = asyncio.get_running_loop().create_future()
@@ -63,10 +70,14 @@ class Store:
                 " a damaged store is restored with `redrive restore FILE`",
             ) from error
         self.writer.start()
+        if self.database.is_sqlite:  # where other nodes write, two of them would correct it twice
+            self._counting = asyncio.create_task(self._check_counts())
 
     async def close(self) -> None:
+        if self._counting is not None:
+            self._counting.cancel()
         await self.writer.stop()
-        self._readers.shutdown()
+        await asyncio.to_thread(self._readers.shutdown)
         await asyncio.to_thread(self._finish)
 
     def submit(
@@ -89,13 +100,21 @@ class Store:
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
 
+    async def _check_counts(self) -> None:
+        """Count every job once, while work goes on: a million of them hold up no start."""
+        try:
+            missing = await self.read(tallies.missing)
+            if missing:
+                log.warning("the counts of jobs were wrong and are corrected: %s", missing)
+                await self.submit(tallies.correct, missing)
+        except (RedriveError, DBAPIError) as error:
+            log.warning("the counts of jobs could not be checked: %s", said(error))
+
     def _prepare(self) -> str:
         self.database.make_room()
         with self.database.writers.connect() as connection, connection.begin():
             self.database.lock_schema(connection)
             migrate(connection)
-            if self.database.is_sqlite:
-                rebuild_tallies(connection, self.writer.node)
             return _store_id(connection)
 
     def _finish(self) -> None:
@@ -114,18 +133,6 @@ class Store:
     def _fail(self, failed: StoreFailed) -> None:
         if self.failed is not None and not self.failed.done():
             self.failed.set_exception(failed)
-
-
-def rebuild_tallies(connection: Connection, node: str) -> None:
-    """Count every job once; only at the start, and only where no other node writes."""
-    connection.execute(text("DELETE FROM tallies"))
-    connection.execute(
-        text(
-            "INSERT INTO tallies (node, queue, task, state, n)"
-            " SELECT :node, queue, task, state, count(*) FROM jobs GROUP BY queue, task, state"
-        ),
-        {"node": node},
-    )
 
 
 def _store_id(connection: Connection) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from sqlalchemy import Connection, text
 
 from redrive.lifecycle import JobState
+from redrived.store.unit import Unit
 
 Counts = dict[str, dict[str, dict[str, int]]]  # queue → task → state → jobs
 
@@ -17,6 +21,36 @@ def read(connection: Connection) -> Counts:
         if n:
             counts.setdefault(queue, {}).setdefault(task, {})[state] = int(n)
     return counts
+
+
+class Missing(NamedTuple):
+    """How many jobs more there are than the counts say; below 0: fewer."""
+
+    queue: str
+    task: str
+    state: str
+    n: int
+
+
+def missing(connection: Connection) -> list[Missing]:
+    """Where the counts are wrong, found by counting every job of one snapshot."""
+    rows = connection.execute(
+        text(
+            "SELECT queue, task, state, sum(n) FROM ("
+            "SELECT queue, task, state, count(*) AS n FROM jobs GROUP BY queue, task, state"
+            " UNION ALL SELECT queue, task, state, -n FROM tallies) AS both_counts"
+            " GROUP BY queue, task, state HAVING sum(n) <> 0"
+        )
+    )
+    return [Missing(queue, task, state, int(n)) for queue, task, state, n in rows]
+
+
+def correct(unit: Unit, items: Sequence[Sequence[Missing]]) -> list[None]:
+    """Add what is missing; what has changed since was counted, right or wrong, on its own."""
+    for item in items:
+        for each in item:
+            unit.moved(each.queue, each.task, None, each.state, each.n)
+    return [None] * len(items)
 
 
 def by_state(counts: Counts) -> dict[str, int]:

@@ -1,0 +1,116 @@
+"""The counts: kept up by every commit, checked once after every start."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from redrive.lifecycle import JobState
+from redrived.store import tallies
+from redrived.store.actions import Act, act
+from redrived.store.database import Database
+from redrived.store.enqueue import NewJob
+from support.clock import FakeClock
+from support.ground import Ground
+from support.invariants import check
+from support.open_store import PATIENCE, OpenStore, url_of
+
+
+def some_jobs(ground: Ground) -> None:
+    for task, queue in (("work", "default"), ("other", "default"), ("work", "bulk")):
+        ground.add(*[NewJob(task=task, queue=queue, max_attempts=2)] * 4)
+    done, dead, retry, *_ = ground.take(4)
+    ground.finish(done)
+    ground.fail(dead)
+    ground.fail(retry, retry_in=60)
+
+
+def test_jobs_are_counted_by_queue_task_and_state(ground: Ground) -> None:
+    some_jobs(ground)
+
+    counts = ground.ask(tallies.read)
+    assert counts == {
+        "bulk": {"work": {"done": 1, "dead": 1, "retry": 1, "leased": 1}},
+        "default": {"work": {"queued": 4}, "other": {"queued": 4}},
+    }
+    assert tallies.by_queue(counts)["default"] == {"queued": 8}
+    assert ground.ask(tallies.missing) == []
+    check(ground)
+
+
+def test_every_state_is_named_also_the_empty_ones(ground: Ground) -> None:
+    assert tallies.by_state(ground.ask(tallies.read)) == dict.fromkeys(map(str, JobState), 0)
+
+
+def test_nodes_count_for_themselves_and_the_sum_is_right(
+    database: Database, clock: FakeClock
+) -> None:
+    """One node enqueues, another finishes: the second one's count goes below zero."""
+    first, second = Ground(database, clock, "n1"), Ground(database, clock, "n2")
+    first.add()
+    second.finish(*second.take())
+
+    assert first.counts() == {"done": 1}
+    check(first)
+
+
+def test_a_queue_that_has_become_empty_is_not_counted(ground: Ground) -> None:
+    [placed] = ground.add(NewJob(task="work", queue="bulk"))
+    ground.do(act, Act(verb="cancel", jobs=[placed.id], by="ann"))
+    ground.do(act, Act(verb="discard", jobs=[placed.id], by="ann"))
+
+    assert ground.ask(tallies.read) == {}
+
+
+def spoil(ground: Ground) -> None:
+    with ground.database.writers.connect() as connection, connection.begin():
+        connection.execute(text("UPDATE tallies SET n = n + 5 WHERE state = 'queued'"))
+        connection.execute(text("DELETE FROM tallies WHERE state = 'dead'"))
+        connection.execute(
+            text(
+                "INSERT INTO tallies (node, queue, task, state, n) VALUES ('x', 'q', 't', 'done', 3)"
+            )
+        )
+
+
+def test_wrong_counts_are_found_and_corrected(ground: Ground) -> None:
+    some_jobs(ground)
+    spoil(ground)
+    missing = ground.ask(tallies.missing)
+    assert ("q", "t", "done", -3) in missing
+    ground.add()  # work goes on between the counting and the correction
+
+    ground.do(tallies.correct, missing)
+
+    assert ground.ask(tallies.missing) == []
+    check(ground)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_counts_are_checked_after_a_start_while_work_goes_on(
+    ground: Ground, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    some_jobs(ground)
+    spoil(ground)
+    opened = OpenStore(url_of(ground.database), clock)
+    corrected = asyncio.Event()
+    opened.store.landed.append(lambda landed: corrected.set() if not landed.events else None)
+    await opened.open()
+    await opened.add()
+    await asyncio.wait_for(corrected.wait(), PATIENCE)
+
+    check(ground)
+    assert "were wrong and are corrected" in caplog.text
+    await opened.store.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_a_start_with_right_counts_writes_nothing(ground: Ground, clock: FakeClock) -> None:
+    some_jobs(ground)
+    opened = await OpenStore(url_of(ground.database), clock).open()
+    assert await opened.ids() == list(range(1, 13))
+    await opened.store.close()
+
+    assert opened.landed == []
