@@ -238,7 +238,7 @@ def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
         f"CAST(v ->> {place} AS {kind or 'text'}) AS {name}"
         for place, (name, kind) in enumerate(parts)
     )
-    source = "json_array_elements(CAST(:rows AS json)) WITH ORDINALITY AS e(v, o)"
+    source = "jsonb_array_elements(CAST(:rows AS jsonb)) WITH ORDINALITY AS e(v, o)"
     return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source}) AS r"
 
 
