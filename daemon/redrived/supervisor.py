@@ -112,7 +112,7 @@ class Supervisor:
         bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))
         try:
-            for service in (*engine.services, node, bridge):
+            for service in (*engine.services, node, bridge, *self._http(engine, node)):
                 await service.start()
                 self._started.append(service)
             self._reload_on_signal(engine)
@@ -128,6 +128,13 @@ class Supervisor:
                 await service.stop()
             await timers.stop()
         log.info("stopped")
+
+    def _http(self, engine: Engine, node: Node) -> list[Service]:
+        if self.config.http is None:
+            return []
+        from redrived.http.server import HttpServer  # what is not used is not imported
+
+        return [HttpServer(engine, node.health, self.config.http)]
 
     async def _watch_store(self, store: Store) -> None:
         assert store.failed is not None

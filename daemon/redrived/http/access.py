@@ -1,0 +1,109 @@
+"""Who may do what over HTTP: which Host is meant, and who has the token.
+
+Changes always need the token of `token_file`; so does everything when the listener can be
+reached from other machines. A page in somebody's browser gets nowhere: its Host is not ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from starlette.requests import Request
+
+from redrive.config.sections import Http
+from redrive.errors import ConfigProblem
+from redrived.http.problems import HttpProblem
+
+Need = Literal["nothing", "read", "change"]
+
+SHORTEST = 16  # characters of a token
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class Unauthorized(HttpProblem):
+    code = "unauthorized"
+
+
+class Access:
+    def __init__(self, settings: Callable[[], Http]) -> None:
+        self._settings = settings
+        self.token()  # so that a bad file stops the start, not the first request
+
+    def check(self, request: Request, need: Need) -> None:
+        """Raises what forbids it."""
+        http = self._settings()
+        host, _ = split(http.listen)
+        self._check_host(request, host, http.hosts)
+        if need == "nothing" or (need == "read" and is_loopback(host)):
+            return
+        token = self.token()
+        if token is None:
+            raise HttpProblem(
+                403,
+                "this listener only reads",
+                hint="set `token_file` in [http], and send its content as a bearer token",
+            )
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # Compared as bytes: a token that is no ASCII must be a refusal, not an error.
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token):
+            raise Unauthorized(401, "this needs the token", hint="send `Authorization: Bearer …`")
+
+    def token(self) -> bytes | None:
+        """Read anew each time, so that it can be changed without a restart."""
+        file = self._settings().token_file
+        if file is None:
+            return None
+        try:
+            mode = os.stat(file).st_mode
+            content = Path(file).read_bytes().strip()
+        except OSError as error:
+            raise ConfigProblem(f"{file} cannot be read: {error.strerror}") from error
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise ConfigProblem(
+                f"{file} is open to others (mode {stat.S_IMODE(mode):o})",
+                hint=f"chmod 600 {file}, and put a new token into it",
+            )
+        if len(content) < SHORTEST:
+            raise ConfigProblem(
+                f"the token in {file} is shorter than {SHORTEST} characters",
+                hint=f"openssl rand -hex 32 > {file}",
+            )
+        return content
+
+    def _check_host(self, request: Request, own: str, others: list[str]) -> None:
+        given = request.headers.get("host", "")
+        name = split(given)[0].lower() if given else ""
+        known = {own, *(other.lower() for other in others)}
+        if is_loopback(own):
+            known |= set(_LOCAL)
+        if name not in known:
+            raise HttpProblem(
+                421, "this is not the host you asked for", hint="`hosts` in [http] names others"
+            )
+
+
+def split(address: str) -> tuple[str, int | None]:
+    """Host, without brackets, and port of `HOST:PORT`, `[HOST]:PORT` or `HOST`."""
+    if address.startswith("["):
+        host, _, rest = address[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif address.count(":") == 1:
+        host, port = address.split(":")
+    else:
+        host, port = address, ""
+    return host, int(port) if port.isascii() and port.isdecimal() and len(port) < 6 else None
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,60 @@
+"""What goes wrong, as problem+json (RFC 9457)."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+from starlette.responses import Response
+
+from redrive.errors import RedriveError
+
+STATUS = {
+    "usage": 400,
+    "unauthorized": 401,
+    "not_allowed": 403,
+    "not_found": 404,
+    "wrong_state": 409,
+    "try_later": 429,
+    "config": 400,
+}
+
+
+class HttpProblem(RedriveError):
+    """A refusal that only HTTP knows; `status` says which."""
+
+    code = "http"
+
+    def __init__(self, status: int, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+def problem(error: RedriveError) -> Response:
+    if isinstance(error, HttpProblem):
+        return answer(error.status, error.code, error.message, error.hint)
+    retry_after = getattr(error, "retry_after", None)
+    return answer(
+        STATUS.get(error.code, 500), error.code, error.message, error.hint, retry_after=retry_after
+    )
+
+
+def answer(
+    status: int, code: str, message: str, hint: str = "", *, retry_after: float | None = None
+) -> Response:
+    body = {
+        "type": "about:blank",
+        "title": message,
+        "status": status,
+        "code": code,
+        **({"detail": hint} if hint else {}),
+        **({"retry_after": retry_after} if retry_after is not None else {}),
+    }
+    headers: dict[str, str] = {}
+    if retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="redrive"'
+    return Response(
+        msgspec.json.encode(body), status, headers, media_type="application/problem+json"
+    )

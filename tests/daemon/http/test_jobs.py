@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redrive.protocol.commands import RunOrder, Start
+from redrived.api import runs
+from support.engine import TESTER
+from support.http_side import Side
+
+
+async def test_a_job_is_enqueued_once_per_unique_key(side: Side) -> None:
+    body = {"task": "work", "args": {"n": 1}, "unique": "k", "hold": True}
+    made = await side.post("/v1/jobs", body)
+    assert (made.status_code, made.json()["created"]) == (201, True)
+    assert made.headers["location"] == f"/v1/jobs/{made.json()['id']}"
+    again = await side.post("/v1/jobs", body)
+    assert (again.status_code, again.json()) == (200, {**made.json(), "created": False})
+    shown = (await side.get(made.headers["location"])).json()
+    assert (shown["state"], shown["held"], shown["args"]) == ("queued", True, {"n": 1})
+    assert shown["created_at"].endswith("Z")
+
+
+async def test_jobs_are_listed_by_filter_a_page_at_a_time(side: Side) -> None:
+    for queue in ("bulk", "default", "bulk", "bulk"):
+        await side.post("/v1/jobs", {"task": "work", "queue": queue, "hold": True})
+    page = (await side.get("/v1/jobs", params={"where": "queue:bulk", "limit": 2})).json()
+    assert [job["id"] for job in page["jobs"]] == [4, 3]
+    params = {"where": "queue:bulk", "limit": "2", "after": page["after"]}
+    rest = (await side.get("/v1/jobs", params=params)).json()
+    assert ([job["id"] for job in rest["jobs"]], rest["after"]) == ([1], None)
+
+
+async def test_a_time_is_given_with_its_zone(side: Side) -> None:
+    body = {"task": "work", "at": "2099-01-01T12:00:00+02:00"}
+    made = await side.post("/v1/jobs", body)
+    shown = (await side.get(made.headers["location"])).json()
+    assert shown["scheduled_for"] == "2099-01-01T10:00:00.000000Z"
+    refused = await side.post("/v1/jobs", {"task": "work", "at": "2099-01-01T12:00:00"})
+    assert refused.status_code == 400
+
+
+async def test_a_waiting_job_is_cancelled_and_requeued(side: Side) -> None:
+    await side.post("/v1/jobs", {"task": "work", "hold": True})
+    cancelled = await side.post("/v1/jobs/1/cancel", {"reason": "not needed"})
+    assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+    assert (await side.post("/v1/jobs/1/requeue")).status_code == 200
+
+
+async def test_a_retry_within_the_cooldown_is_429_and_says_when(side: Side) -> None:
+    [id] = await side.bench.enqueue("fail")
+    await side.bench.ended(id)
+    assert (await side.post(f"/v1/jobs/{id}/requeue")).status_code == 200
+    await side.bench.event("step_retry_exhausted", id, n=2)
+    refused = await side.post(f"/v1/jobs/{id}/requeue")
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert (refused.json()["code"], refused.json()["status"]) == ("try_later", 429)
+
+
+async def test_a_permanent_failure_is_not_requeued_without_force(side: Side) -> None:
+    [id] = await side.bench.enqueue("broken")
+    await side.bench.ended(id)
+    assert (await side.post(f"/v1/jobs/{id}/requeue")).status_code == 403
+    assert (await side.post(f"/v1/jobs/{id}/requeue", {"force": True})).status_code == 200
+
+
+async def test_what_cannot_be_done_to_a_job_is_a_conflict(side: Side) -> None:
+    [id] = await side.bench.enqueue("work")
+    await side.bench.ended(id)
+    refused = await side.post(f"/v1/jobs/{id}/cancel")
+    assert (refused.status_code, refused.json()["code"]) == (409, "wrong_state")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/jobs", {"task": "nobody"}, 400),
+        ("/v1/jobs", {"task": "work", "colour": "red"}, 400),
+        ("/v1/jobs", {"task": "work", "args": [1]}, 400),
+        ("/v1/jobs", {}, 400),
+        ("/v1/jobs", {"task": "work", "args": {"x": "y" * 1_200_000}}, 413),
+        ("/v1/jobs/999/cancel", None, 404),
+        (f"/v1/jobs/{1 << 70}/cancel", None, 404),
+        ("/v1/jobs/1/discard", None, 404),
+        ("/v1/jobs/../../etc/passwd", None, 404),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(
+    side: Side, path: str, body: Any, status: int
+) -> None:
+    refused = await side.post(path, body)
+    assert refused.status_code == status
+    assert refused.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1001", "many", "9" * 400])
+async def test_a_page_has_bounds(side: Side, limit: str) -> None:
+    assert (await side.get("/v1/jobs", params={"limit": limit})).status_code == 400
+
+
+async def start(side: Side, pipeline: str) -> str:
+    request = Start(pipeline=pipeline, orders=[RunOrder()])
+    [id] = (await runs.start_runs(side.engine, TESTER, request)).runs
+    ends = {"execution_completed", "execution_failed"}
+    await side.bench.until(
+        lambda: any(e.run == id and e.type in ends for e in side.bench.heard), f"the end of {id}"
+    )
+    return id
+
+
+async def test_a_run_tells_its_status_its_retries_and_its_error(side: Side) -> None:
+    id = await start(side, "bad")
+    told = (await side.get(f"/v1/worker/runs/{id}/status")).json()
+    assert (told["status"], told["retry_count"], told["task_id"]) == ("FAILED", 1, 1)
+    assert told["error_message"] == "connection refused"
+    assert told["timestamps"]["completed_at"] is not None
+    assert (await side.get(f"/v1/worker/runs/{id[1:]}/status")).json() == told
+    good = await start(side, "good")
+    told = (await side.get(f"/v1/worker/runs/{good}/status")).json()
+    assert (told["status"], told["error_message"]) == ("COMPLETE", None)
+
+
+async def test_all_runs_together_are_counted(side: Side) -> None:
+    for pipeline in ("good", "bad", "good"):
+        await start(side, pipeline)
+    told = (await side.get("/v1/worker/metrics")).json()
+    assert told["status_counts"] == {"COMPLETE": 2, "FAILED": 1}
+    assert told["retry_stats"] == {"total_retries": 1, "runs_retried": 1, "most_retries": 1}
+    assert told["avg_duration"] > 0
+    [failure] = told["recent_failures"]
+    assert (failure["step"], failure["error_type"]) == ("parse", "connection_error")
+
+
+@pytest.mark.parametrize(("id", "status"), [("r99", 404), ("99", 404), ("x", 400), ("r", 400)])
+async def test_a_run_that_is_not_there_is_not_found(side: Side, id: str, status: int) -> None:
+    assert (await side.get(f"/v1/worker/runs/{id}/status")).status_code == status

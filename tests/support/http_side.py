@@ -1,0 +1,73 @@
+"""An engine at work with its HTTP side, and somebody who asks it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from redrived.engine.health import Health
+from redrived.http.server import HttpServer
+from redrived.notify import Notifier
+from support.engine import Bench, running
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+CONFIG = """
+[http]
+listen = "127.0.0.1:0"
+{more}
+[queues.bulk]
+[tasks.work]
+command = ["true"]
+[tasks.fail]
+command = ["sh", "-c", "echo 'connection refused' >&2; exit 1"]
+retry = {{ max_attempts = 2, delays = ["10ms"] }}
+[tasks.broken]
+command = ["sh", "-c", "exit 65"]
+[pipelines.good]
+steps = [ {{ name = "parse", task = "work" }} ]
+shows = {{ queued = "PENDING", running = "PARSING", done = "COMPLETE", failed = "FAILED" }}
+[pipelines.bad]
+steps = [ {{ name = "parse", task = "fail" }} ]
+shows = {{ queued = "PENDING", running = "PARSING", done = "COMPLETE", failed = "FAILED" }}
+"""
+
+
+class Side:
+    """The parts, for tests that change one."""
+
+    def __init__(self, bench: Bench, health: Health, server: HttpServer) -> None:
+        self.bench = bench
+        self.engine = bench.engine
+        self.health = health
+        self.address = server.address
+        self.client = httpx.AsyncClient(base_url=f"http://{server.address}", trust_env=False)
+
+    async def get(self, path: str, **more: Any) -> httpx.Response:
+        return await self.client.get(path, **more)
+
+    async def post(self, path: str, body: Any = None, *, token: str = TOKEN) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return await self.client.post(path, json=body, headers=headers)
+
+
+@asynccontextmanager
+async def http_side(folder: Path, more: str = 'token_file = "token"') -> AsyncIterator[Side]:
+    token = folder / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    async with running(folder, CONFIG.format(more=more)) as bench:
+        http = bench.engine.definitions.config.http
+        assert http is not None
+        health = Health(bench.engine, Notifier())
+        server = HttpServer(bench.engine, health, http)
+        await server.start()
+        side = Side(bench, health, server)
+        try:
+            async with side.client:
+                yield side
+        finally:
+            await server.stop()
