@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
+import msgspec
 from click import BadParameter
 
 from redrive.clock import from_datetime
 from redrive.config.values import parse_duration, parse_rate
 
 _JOB = re.compile(r"[1-9][0-9]{0,17}")
+_NOT_JSON = (ValueError, RecursionError)
 _ID = re.compile(r"r?[1-9][0-9]{0,17}")
 
 
@@ -74,16 +75,13 @@ def pair(text: str) -> tuple[str, Any]:
     if not equals or not key:
         raise BadParameter(f"{text!r} is not KEY=VALUE")
     try:
-        return key, json.loads(value)
-    except ValueError:
+        return key, msgspec.json.decode(value)
+    except _NOT_JSON:
         return key, value
 
 
 def json_object(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise BadParameter(f"that is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise BadParameter("that is JSON, but not an object")
-    return cast(dict[str, Any], value)
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except _NOT_JSON as error:
+        raise BadParameter(f"that is no JSON object: {error}") from None

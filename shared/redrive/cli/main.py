@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from redrive.cli.cleaning import clean_lines
 from redrive.cli.settings import Settings
 from redrive.cli.verb import LazyNoun
 from redrive.config import ConfigRejected
@@ -134,7 +135,7 @@ def run(arguments: list[str]) -> int:
         _complain(_uncapitalised(error.format_message()))
         return Exit.FAILED
     except ConfigRejected as error:
-        click.echo(error.message, err=True)
+        click.echo(clean_lines(error.message), err=True)
         _complain(f"the config was refused for {_counted(len(error.problems))}", error.hint)
         return error.exit_code
     except RedriveError as error:
@@ -149,8 +150,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _complain(message: str, hint: str = "") -> None:
-    from redrive.cli.cleaning import clean_lines
-
     click.echo(clean_lines(f"redrive: {message}"), err=True)
     if hint:
         click.echo(clean_lines(f"  {hint}"), err=True)

@@ -42,7 +42,7 @@ def _orders(file: IO[bytes], default: Order) -> Iterator[Order]:
             continue
         try:
             yield _order(line, default)
-        except (msgspec.DecodeError, ValueError, BadParameter) as error:
+        except (ValueError, RecursionError, BadParameter) as error:
             text = error.message if isinstance(error, BadParameter) else str(error)
             known = ", ".join(default.__struct_fields__)
             raise UsageProblem(

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from redrive.client.refusals import writing
 from redrive.errors import RedriveError
 from redrive.protocol.codec import encode
 from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
@@ -59,7 +60,8 @@ def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
     group: list[Order] = []
     room = _MOST_BYTES
     for order in orders:
-        size = len(encode(order))
+        with writing():
+            size = len(encode(order))
         if group and (len(group) == _MOST_ORDERS or size > room):
             yield group
             group, room = [], _MOST_BYTES

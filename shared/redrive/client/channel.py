@@ -16,7 +16,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from redrive import __version__
 from redrive.client.addresses import Addresses, knock
-from redrive.client.refusals import AnswerLost, error_of
+from redrive.client.refusals import AnswerLost, error_of, writing
 from redrive.client.sockets import open_socket
 from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
@@ -53,7 +53,8 @@ class Channel:
 
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
         """The reply to a request, or the error it was refused with."""
-        call = encode_call(id, request, timeout)
+        with writing():
+            call = encode_call(id, request, timeout)
         if len(call) > self._largest:
             raise UsageProblem(
                 f"the request is {len(call):,} bytes, the most is {self._largest:,}",

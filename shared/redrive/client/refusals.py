@@ -1,9 +1,12 @@
-"""What the daemon refuses, as the error it would have been here."""
+"""What is refused, there or here, as the error it is."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from redrive import errors
-from redrive.errors import DaemonUnreachable, Exit, RedriveError
+from redrive.errors import DaemonUnreachable, Exit, RedriveError, UsageProblem
 from redrive.protocol.envelope import Refusal
 
 _TYPES: dict[str, type[RedriveError]] = {
@@ -24,6 +27,18 @@ class AnswerLost(DaemonUnreachable):
     def __init__(self, message: str, *, request: str) -> None:
         super().__init__(message, hint="look before you ask again: it may have been done")
         self.request = request
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """Whoever gave us what cannot be written is told so."""
+    try:
+        yield
+    except (TypeError, OverflowError, UnicodeEncodeError, RecursionError) as error:
+        raise UsageProblem(
+            f"this cannot be sent: {error}",
+            hint="arguments are what JSON can hold: text, lists, objects, numbers of 64 bits",
+        ) from None
 
 
 def error_of(refusal: Refusal) -> RedriveError:

@@ -49,6 +49,18 @@ def test_a_value_is_json_when_it_parses_and_text_otherwise(peer: Peer, redrive: 
     }
 
 
+def test_what_only_looks_like_json_is_text(peer: Peer, redrive: Redrive) -> None:
+    redrive("enqueue", "parse", "a=NaN", "b=1e400", "c=007", "d=" + "[" * 10_000)
+    args = peer.asked_for("Enqueue")[0].orders[0].args
+    assert (args["a"], args["b"], args["c"], args["d"][:2]) == ("NaN", "1e400", "007", "[[")
+
+
+def test_what_is_no_text_is_a_mistake_not_a_defect(redrive: Redrive) -> None:
+    assert redrive("enqueue", "parse", "n=\udcff").code == 2
+    assert redrive("enqueue", "parse", f"n={10**30}").code == 2
+    assert redrive("enqueue", "parse", "--args", "[1]").code == 2
+
+
 def test_pairs_are_laid_over_the_args(peer: Peer, redrive: Redrive) -> None:
     redrive("enqueue", "parse", "--args", '{"a": 1, "b": 2}', "b=3")
     assert peer.asked_for("Enqueue")[0].orders[0].args == {"a": 1, "b": 3}

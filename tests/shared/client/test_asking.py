@@ -218,6 +218,17 @@ async def test_a_request_too_large_for_the_daemon_is_not_sent(
     assert peer.asked == []
 
 
+@pytest.mark.parametrize("value", [10**30, object(), "\udcff"])
+async def test_what_no_json_can_hold_is_refused_before_it_is_sent(
+    peer: Peer, client: AsyncClient, value: object
+) -> None:
+    with pytest.raises(UsageProblem, match="cannot be sent"):
+        await client.enqueue("parse", {"value": value})
+    with pytest.raises(UsageProblem, match="cannot be sent"):
+        await client.enqueue_many("parse", [JobOrder(args={"value": value})])
+    assert peer.asked == []
+
+
 async def test_answers_that_come_in_another_order_find_their_questions(
     peer: Peer, client: AsyncClient
 ) -> None:
