@@ -19,9 +19,10 @@ from redrive.pipelines.advance import Action, Enqueue, Fail, Finish, Gate, Skip,
 from redrive.pipelines.definition import Lane, Step, inline_name, pinned_name
 from redrive.pipelines.states import RunState, StepState
 from redrived.store import batch_counts, run_rows
-from redrived.store.batch_counts import Counts, GateCounts, GateKey, Rounds
+from redrived.store.batch_counts import Counts, GateCounts, GateKey
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.lives import Life, give_life
+from redrived.store.rounds import Rounds
 from redrived.store.run_rows import Course, StepRow
 from redrived.store.unit import Unit, to_json
 
