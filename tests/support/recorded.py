@@ -129,11 +129,13 @@ class Recorded:
         found = self._matching(query.where) if query.where is not None else []
         found += [job for job in self.jobs if job.id in query.ids]
         states = [job.state.value for job in found]
+        hopeless = [job for job in found if job.reason == "permanent" and not query.force]
+        fits = len(found) - len(hopeless)
         return queries.PreviewReply(
             total=len(found),
             by_state={state: states.count(state) for state in dict.fromkeys(states)},
-            fits=len(found),
-            excluded={},
+            fits=fits,
+            excluded={"the failure is permanent": len(hopeless)} if hopeless else {},
             sample=found[:5],
             as_of=self.status.seq,
             newest=max((job.id for job in found), default=0),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from redrive.client.refusals import AnswerLost
 from redrive.errors import TryLater
 from redrive.lifecycle import DEAD, LEASED, QUEUED, RETRY
@@ -115,6 +117,54 @@ async def test_what_makes_no_sense_for_a_job_is_refused_here_in_words() -> None:
 
     assert operator.read == ["job 234 is queued; kill is for jobs that are running"]
     assert operator.questions == []
+    assert operator.source.commanded == []
+
+
+def hopeless(operator: Operator, *ids: int) -> None:
+    operator.source.jobs = [
+        replace(job, reason="permanent") if job.id in ids else job for job in operator.source.jobs
+    ]
+
+
+async def test_what_only_force_can_do_is_asked_about_with_what_speaks_against_it() -> None:
+    operator = Operator()
+    hopeless(operator, 235)
+    asked: list[Question] = []
+
+    async def yes(question: Question) -> Options | None:
+        asked.append(question)
+        return question.wish.options
+
+    operator.acting.ask = yes
+    await operator.acting.carry_out(Intent(verb="requeue", selection=one(235, DEAD)))
+
+    assert [question.despite for question in asked] == [{"the failure is permanent": 1}]
+    assert operator.source.commanded == [
+        Act(verb="requeue", ids=["235"], expected="dead", force=True)
+    ]
+
+
+async def test_of_a_set_only_what_can_be_done_is_counted() -> None:
+    operator = Operator()
+    hopeless(operator, 235, 227)
+
+    await operator.acting.carry_out(
+        Intent(verb="requeue", selection=Matching(where="state:dead", number=30))
+    )
+
+    assert operator.questions[0].number == 28
+    assert operator.questions[0].despite == {}
+
+
+async def test_when_there_is_nothing_left_to_do_that_is_said() -> None:
+    operator = Operator()
+    operator.source.jobs = []
+
+    await operator.acting.carry_out(
+        Intent(verb="discard", selection=Matching(where="state:dead", number=30))
+    )
+
+    assert operator.read == ["discard 30 jobs: nothing to do: nothing matches any more"]
     assert operator.source.commanded == []
 
 

@@ -60,6 +60,7 @@ class Question(Record, frozen=True, kw_only=True):
     wish: Wish
     rung: Rung
     preview: PreviewReply | None  # None for what is not about jobs
+    despite: dict[str, int] = {}  # what speaks against it, when only force can do it
     welcome: Welcome
     at: int
 
@@ -156,26 +157,45 @@ class Acting:
             whole=intent.whole,
             running=isinstance(selection, Ids) and LEASED in selection.expected.values(),
         )
+        if step is Rung.AT_ONCE and wish.verb != "requeue":
+            return wish
+        preview = await self._preview(wish)
+        despite: dict[str, int] = {}
+        if preview is not None and not preview.fits:
+            wish, preview, despite = await self._forced(wish, preview)
+            if not preview.fits:
+                why = "; ".join(despite) or "nothing matches any more"
+                self.say(f"{wish.words}: nothing to do: {why}", "warning")
+                return None
+            step = max(step, Rung.ASK)
         if step is Rung.AT_ONCE:
             return wish
-        query = preview_of(wish)
-        preview: PreviewReply | None = await self.source.ask(query) if query else None
-        if preview is not None and isinstance(selection, Matching):
-            # From here on the set is frozen: what arrives later is not meant.
-            wish = replace(
-                wish,
-                selection=replace(selection, newest=preview.newest, number=preview.fits),
-            )
         question = Question(
             intent=intent,
-            wish=wish,
+            wish=_frozen(wish, preview),
             rung=step,
             preview=preview,
+            despite=despite,
             welcome=welcome,
             at=self.mirror.now(),
         )
         options = await self.ask(question)
-        return None if options is None else replace(wish, options=options)
+        return None if options is None else replace(question.wish, options=options)
+
+    async def _preview(self, wish: Wish) -> PreviewReply | None:
+        query = preview_of(wish)
+        preview: PreviewReply | None = await self.source.ask(query) if query else None
+        return preview
+
+    async def _forced(
+        self, wish: Wish, preview: PreviewReply
+    ) -> tuple[Wish, PreviewReply, dict[str, int]]:
+        """The same by force, where force can help; and what speaks against it."""
+        forced = replace(wish, options=replace(wish.options, force=True))
+        again = await self._preview(forced) if wish.verb == "requeue" else None
+        if again is None or not again.fits:
+            return wish, preview, preview.excluded
+        return forced, again, preview.excluded
 
     async def _answer(self, wish: Wish) -> Fate:
         try:
@@ -184,6 +204,14 @@ class Acting:
             return Fate(word="unknown", detail=problem.message)
         except RedriveError as problem:
             return Fate(word="refused", detail=str(problem))
+
+
+def _frozen(wish: Wish, preview: PreviewReply | None) -> Wish:
+    """What matches becomes what matched at the preview: what arrives later is not meant."""
+    if preview is None or not isinstance(wish.selection, Matching):
+        return wish
+    selection = replace(wish.selection, newest=preview.newest, number=preview.fits)
+    return replace(wish, selection=selection)
 
 
 def _told(wish: Wish, fate: Fate, *, undoable: bool) -> tuple[str, Severity]:

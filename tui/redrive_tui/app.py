@@ -17,7 +17,7 @@ from redrive.clock import Clock, SystemClock
 from redrive_tui import copying, frame, keys
 from redrive_tui.acting import Acting, Question, Severity
 from redrive_tui.command_log import CommandLog
-from redrive_tui.formatting import Look
+from redrive_tui.formatting import Line, Look
 from redrive_tui.hints import hints
 from redrive_tui.mirror import Mirror
 from redrive_tui.palette import Commands
@@ -86,6 +86,7 @@ class Console(App[None]):
         )
         self._been: list[Visit] = []
         self._here = Visit("overview")
+        self._dated: tuple[int, str, int] | None = None  # when the header was written
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
         self.header = Panel([[]], id="header")
         self.tabs = Panel([[]], id="tabs")
@@ -130,14 +131,10 @@ class Console(App[None]):
 
     def show_frame(self) -> None:
         width = self.size.width
-        line = frame.header(
-            self.mirror,
-            self.source.address,
-            self.settings.look,
-            width,
-            read_only=self.settings.read_only,
-        )
-        self.header.lines = [line]
+        dated = (int(self.mirror.clock.monotonic()), self.mirror.link.word, width)
+        if dated != self._dated:  # an age in tenths would keep the line busy for nothing
+            self._dated = dated
+            self.header.lines = [self._header(width)]
         tab = "jobs" if self._here.screen == "job" else self._here.screen
         self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
         self.hints.lines = [
@@ -149,6 +146,15 @@ class Console(App[None]):
                 self.pane.impossible(),
             )
         ]
+
+    def _header(self, width: int) -> Line:
+        return frame.header(
+            self.mirror,
+            self.source.address,
+            self.settings.look,
+            width,
+            read_only=self.settings.read_only,
+        )
 
     @work(exclusive=True, group="fates", exit_on_error=False)
     async def _settle_unknown(self) -> None:

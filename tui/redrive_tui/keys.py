@@ -99,7 +99,7 @@ KEYS = _contexts(
         Key("group.copy", "y", "copy", "copy the fingerprint"),
     ],
     redrive=[
-        Key("redrive.pause", "p", "steer('pause')", "pause the redrive", "pause redrive"),
+        Key("redrive.pause", "p", "steer('pause')", "pause the redrive"),
         Key("redrive.resume", "P", "steer('resume')", "let the redrive go on"),
         Key("redrive.undo", "Z", "steer('undo')", "undo the redrive: what has not run yet"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -77,9 +78,7 @@ def error_lines(error: ErrorRecord | None, look: Look) -> list[Line]:
 def event_line(event: Event, look: Look) -> Line:
     """An event in one line; what its data says follows its type."""
     subject = f"{event.job}" if event.job is not None else event.run or ""
-    said = "  ".join(
-        f"{clean(key, 40)}={clean(_json(value), 160)}" for key, value in event.data.items()
-    )
+    said = "  ".join(f"{clean(key, 40)}={_short(value)}" for key, value in event.data.items())
     word = word_of(event.state) if event.state else ""
     return [
         (f"{look.time_exact(event.at)}  ", "dim"),
@@ -172,3 +171,14 @@ def _document(title: str, value: object) -> list[Line]:
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _short(value: Any) -> str:
+    """A value in a line of others: numbers rounded, of an error what it says."""
+    match value:
+        case float():
+            return f"{value:.3g}"
+        case {"error_type": error_type, "message": message}:
+            return clean(f"{error_type}: {message}", 160)
+        case _:
+            return clean(_json(value), 160)

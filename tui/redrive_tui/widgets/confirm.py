@@ -133,6 +133,8 @@ class Confirm(ModalScreen[Options | None]):
             )
         if question.preview is not None:
             lines += self._previewed(question.preview)
+        for why, number in question.despite.items():
+            lines.append([(f"{count(number):>8}  by force: {clean(why)}", "warning")])
         if question.intent.hidden:
             lines.append([(f"{count(question.intent.hidden):>8}  hidden by the filter", "warning")])
         return lines
