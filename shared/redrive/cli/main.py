@@ -59,6 +59,7 @@ _SECTIONS = {
         "keys": "keys",
         "backup": "backup",
         "restore": "restore",
+        "systemd": "systemd",
         "completion": "completion",
     },
 }

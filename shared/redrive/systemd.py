@@ -1,0 +1,215 @@
+"""The units for systemd: general, strict, and a user's own.
+
+The general one lets jobs do what jobs do; the strict one keeps from the daemon, and so from
+every job it starts, whatever it can do without. docs/operations.md says which line of it
+a job may stumble over, and how that looks.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from redrive.config import Config
+from redrive.errors import NotAllowed, UsageProblem
+
+Profile = Literal["general", "strict", "user"]
+
+STATE = Path("/var/lib/redrive")
+RUNTIME = Path("/run/redrive")
+SYSTEM_UNITS = Path("/etc/systemd/system")
+USER_UNITS = Path(".config/systemd/user")
+NAME = "redrived.service"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_/.,:=+@-]+")
+
+_UNIT = """\
+[Unit]
+Description=redrive supervisor
+Documentation=man:systemd.service(5)
+{after}StartLimitIntervalSec=300
+StartLimitBurst=5
+"""
+
+_SERVICE = """
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={daemon} --config {config}
+ExecReload={client} --config {config} reload
+WatchdogSec=30
+WatchdogSignal=SIGABRT
+TimeoutStartSec=60
+TimeoutStopSec=90
+TimeoutAbortSec=20
+Restart=on-failure
+RestartSec=2
+# A bad config, or a second daemon, does not get better by trying again.
+RestartPreventExitStatus=78 69
+# The daemon ends its jobs itself, in order; what is left after it is killed.
+KillMode=mixed
+OOMPolicy=continue
+Delegate=yes
+UMask=0077
+LimitNOFILE=65536
+LimitCORE=0
+TasksMax=4096
+NoNewPrivileges=yes
+"""
+
+_SYSTEM = """\
+User={user}
+Group={user}
+StateDirectory=redrive
+StateDirectoryMode=0700
+RuntimeDirectory=redrive
+RuntimeDirectoryMode=0750
+ConfigurationDirectory=redrive
+CapabilityBoundingSet=
+AmbientCapabilities=
+RestrictSUIDSGID=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectClock=yes
+"""
+
+_GENERAL = """\
+ProtectSystem=full
+"""
+
+_STRICT = """\
+ProtectSystem=strict
+{writable}ProtectHome=yes
+PrivateTmp=yes
+ProtectKernelTunables=yes
+ProtectHostname=yes
+ProtectProc=invisible
+RestrictNamespaces=yes
+RestrictRealtime=yes
+LockPersonality=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+RemoveIPC=yes
+KeyringMode=private
+"""
+
+_INSTALL = """
+[Install]
+WantedBy={target}
+"""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """What a unit needs to know of this installation."""
+
+    config: str
+    daemon: str = "/usr/bin/redrived"  # words of a command line
+    client: str = "/usr/bin/redrive"
+    user: str = "redrive"
+    writable: tuple[str, ...] = ()  # folders beside the state folder that systemd makes
+
+
+class Installed(Struct, frozen=True, kw_only=True):
+    path: str
+    next: list[str]  # what is left for a person to do
+    notes: list[str] = []
+
+
+def unit(profile: Profile, place: Place) -> str:
+    """The text of a unit."""
+    after = "After=network-online.target time-sync.target\nWants=network-online.target\n"
+    parts = [
+        _UNIT.format(after="" if profile == "user" else after),
+        _SERVICE.format(daemon=place.daemon, client=place.client, config=quoted(place.config)),
+    ]
+    if profile != "user":
+        parts.append(_SYSTEM.format(user=place.user))
+    if profile == "general":
+        parts.append(_GENERAL)
+    if profile == "strict":
+        folders = " ".join(map(quoted, place.writable))
+        writable = f"ReadWritePaths={folders}\n" if folders else ""
+        parts.append(_STRICT.format(writable=writable))
+    target = "default.target" if profile == "user" else "multi-user.target"
+    return "".join([*parts, _INSTALL.format(target=target)])
+
+
+def here(config: Config, user: str = "redrive") -> Place:
+    """This installation, with the config that is in use."""
+    assert config.path is not None
+    folder = Path(sys.executable).parent
+    named = [config.daemon.state_dir, config.daemon.runtime_dir]
+    return Place(
+        config=config.path,
+        daemon=_words(folder / "redrived", "redrived"),
+        client=_words(folder / "redrive", "redrive"),
+        user=user,
+        writable=tuple(each for each in named if each and Path(each) not in (STATE, RUNTIME)),
+    )
+
+
+def install(profile: Profile, config: Config, *, user: str = "redrive") -> Installed:
+    """Write the unit where systemd looks for it."""
+    place = here(config, user)
+    if profile == "strict":
+        _refuse_home(place)
+    folder = Path.home() / USER_UNITS if profile == "user" else SYSTEM_UNITS
+    path = folder / NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(unit(profile, place))
+        path.chmod(0o644)
+    except PermissionError as error:
+        raise NotAllowed(
+            f"{path} cannot be written: {error.strerror}",
+            hint="run it as root, or with --user for a service of your own",
+        ) from error
+    systemctl = "systemctl --user" if profile == "user" else "systemctl"
+    return Installed(
+        path=str(path),
+        next=[f"{systemctl} daemon-reload", f"{systemctl} enable --now redrived"],
+        notes=_notes(profile, config, user),
+    )
+
+
+def quoted(word: str) -> str:
+    """A word as systemd reads it back: its quotes, variables and specifiers are not a shell's."""
+    if _PLAIN.fullmatch(word):
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$").replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _words(script: Path, module: str) -> str:
+    if script.exists():
+        return quoted(str(script))
+    return f"{quoted(sys.executable)} -m {module}"
+
+
+def _refuse_home(place: Place) -> None:
+    for path in (place.config, sys.executable, *place.writable):
+        if path.startswith(("/home/", "/root/", "/run/user/")):
+            raise UsageProblem(
+                f"{path} is in a home, and the strict unit keeps homes from the daemon",
+                hint="install redrive and its config elsewhere, or leave out --strict",
+            )
+
+
+def _notes(profile: Profile, config: Config, user: str) -> list[str]:
+    """What else has to be right for it to work."""
+    if profile == "user":
+        return ["`loginctl enable-linger` lets it run while you are not logged in"]
+    notes = [f"the user {user} must exist: useradd --system --home-dir {STATE} {user}"]
+    for name, folder in (("state_dir", STATE), ("runtime_dir", RUNTIME)):
+        if getattr(config.daemon, name) is None:
+            notes.append(
+                f'[daemon] {name} = "{folder}" tells `redrive` where the service has its folder'
+            )
+    return notes

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from redrive import systemd
+from redrive.config import Config
+from redrive.config.sections import Daemon
+from redrive.errors import NotAllowed, UsageProblem
+from redrive.systemd import Place, install, quoted, unit
+
+SHIPPED = Path(__file__).parents[2] / "daemon" / "systemd"
+PLACE = Place(config="/etc/redrive/config.toml")
+CONFIG = Config(path="/etc/redrive/config.toml", folder="/etc/redrive")
+
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd is not installed here"
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "name"), [("general", "redrived.service"), ("strict", "redrived-strict.service")]
+)
+def test_the_units_in_the_repository_are_those_that_are_installed(
+    profile: systemd.Profile, name: str
+) -> None:
+    assert (SHIPPED / name).read_text() == unit(profile, PLACE)
+
+
+@needs_systemd
+@pytest.mark.parametrize("profile", ["general", "strict", "user"])
+def test_systemd_understands_every_line(tmp_path: Path, profile: systemd.Profile) -> None:
+    path = tmp_path / "redrived.service"
+    place = replace(PLACE, daemon=sys.executable, client=sys.executable, user="root")
+    path.write_text(unit(profile, place))
+    found = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about_us = [line for line in found.stderr.splitlines() if "redrived" in line]
+    assert about_us == []
+
+
+@needs_systemd
+@pytest.mark.parametrize(("profile", "threshold"), [("strict", 25), ("general", 60)])
+def test_the_exposure_stays_below_what_was_measured(
+    tmp_path: Path, profile: systemd.Profile, threshold: int
+) -> None:
+    path = tmp_path / "redrived.service"
+    path.write_text(unit(profile, PLACE))
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={threshold}"]
+    found = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout[-300:] + found.stderr
+
+
+def test_a_user_gets_a_service_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    installed = install("user", CONFIG)
+    text = Path(installed.path).read_text()
+    assert installed.path == str(tmp_path / ".config/systemd/user/redrived.service")
+    assert "WantedBy=default.target" in text
+    assert "User=" not in text
+    assert installed.next[0] == "systemctl --user daemon-reload"
+
+
+def test_the_folders_a_config_names_stay_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "SYSTEM_UNITS", tmp_path)
+    monkeypatch.setattr(sys, "executable", "/opt/redrive/bin/python")
+    daemon = Daemon(state_dir="/srv/my jobs", runtime_dir="/run/redrive")
+    installed = install("strict", replace(CONFIG, daemon=daemon))
+    text = Path(installed.path).read_text()
+    assert 'ReadWritePaths="/srv/my jobs"\n' in text
+    assert "ExecStart=/opt/redrive/bin/python -m redrived --config /etc" in text
+    assert not [note for note in installed.notes if "state_dir" in note]
+
+
+def test_homes_and_the_strict_unit_do_not_go_together() -> None:
+    config = replace(CONFIG, path="/home/anna/config.toml")
+    with pytest.raises(UsageProblem, match="is in a home"):
+        install("strict", config)
+
+
+def test_who_may_not_write_there_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(NotAllowed, match="cannot be written") as refused:
+        install("general", CONFIG)
+    assert "--user" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [("/a/b-c", "/a/b-c"), ("/a b", '"/a b"'), ("/$HOME/%h", '"/$$HOME/%%h"'), ('"', '"\\""')],
+)
+def test_a_path_is_written_as_systemd_reads_it(word: str, written: str) -> None:
+    assert quoted(word) == written
+
+
+def test_every_line_is_a_setting_or_says_why() -> None:
+    for profile in ("general", "strict", "user"):
+        for line in unit(profile, PLACE).splitlines():
+            assert re.fullmatch(r"(\[\w+\]|#.*|\w+=.*|)", line)
