@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +111,65 @@ def test_no_job_inherits_what_systemd_gave_the_daemon(daemon: Daemon, notify: No
     names = {line.partition("=")[0] for line in seen.splitlines()}
     assert names >= {"PATH", "HOME"}
     assert not names & {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", *secrets}
+
+
+def test_told_to_stop_twice_it_waits_for_nobody(daemon: Daemon, notify: NotifySocket) -> None:
+    daemon.config.write_text(daemon.config.read_text().replace('"5s"', '"10m"'))
+    daemon.start(env=notify.env())
+    with daemon.client() as client:
+        job = client.enqueue("sleep")
+        notify.wait_for("STATUS", "running: 1 leased")
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGTERM)
+        notify.wait_for("STOPPING", "1")
+        assert daemon.stop() == 0
+    daemon.start(env=notify.env())
+    with daemon.client() as client:
+        shown = client.job(job.id)
+    assert (shown.attempts, shown.budgets and shown.budgets.interruptions) in ((0, 1), (1, 1))
+
+
+def test_a_stop_during_the_start_is_obeyed(daemon: Daemon, notify: NotifySocket) -> None:
+    daemon.start(env=notify.env(), ready=False)
+    notify.wait_for("STATUS", "opening the store")
+    assert daemon.stop() == 0
+
+
+def test_a_reload_during_the_drain_is_answered_and_stops_nothing(
+    daemon: Daemon, notify: NotifySocket
+) -> None:
+    daemon.start(env=notify.env())
+    with daemon.client() as client:
+        client.enqueue("sleep")
+        notify.wait_for("STATUS", "running: 1 leased")
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGTERM)
+    notify.wait_for("STOPPING", "1")
+    daemon.process.send_signal(signal.SIGHUP)
+    assert notify.wait_for("READY", "1")["STATUS"] == "the config has not changed"
+    assert daemon.stop() == 0
+
+
+def test_nothing_it_makes_is_open_to_others(daemon: Daemon) -> None:
+    umask = os.umask(0)
+    try:
+        daemon.start()
+    finally:
+        os.umask(umask)
+    with daemon.client() as client:
+        client.wait(str(client.enqueue("env").id))
+    made = [daemon.folder / name for name in ("state", "run")]
+    made += [path for folder in made for path in folder.rglob("*")]
+    assert len(made) > 8
+    assert [path for path in made if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
+
+
+def test_a_loop_that_hangs_is_not_vouched_for_and_leaves_a_trace(
+    daemon: Daemon, notify: NotifySocket
+) -> None:
+    daemon.start(env=notify.env(watchdog=3))
+    notify.wait_for("WATCHDOG", "1")
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGABRT)  # as systemd does when it hears nothing
+    assert daemon.process.wait(30) == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in daemon.log.read_text()
