@@ -84,7 +84,7 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     for event in await engine.store.read(ask):
         error = recorded_error(event.data["error"])
         examined += 1
-        found = rulebook.classify(_evidence(error))
+        found = rulebook.classify(_evidence(error, event.data.get("evidence", {})))
         if (found.category, found.error_type) != (error.category, error.error_type):
             changes.append(
                 RuleChange(
@@ -98,7 +98,17 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     return RulesReply(examined=examined, changed=changes)
 
 
-def _evidence(error: ErrorRecord) -> Evidence:
-    """What a record still holds of the evidence; what it does not hold, its type stands for."""
+def _evidence(error: ErrorRecord, kept: dict[str, Any]) -> Evidence:
+    """What was recorded of the evidence; the supervisor's own verdicts are their types."""
     kind: Any = error.error_type if error.error_type in ("stalled", "lost", "timeout") else None
-    return Evidence(message=error.message, stage=error.stage, traceback=error.traceback, kind=kind)
+    return Evidence(
+        message=error.message,
+        stage=error.stage,
+        traceback=error.traceback,
+        kind=kind,
+        exception=tuple(kept.get("exception", ())),
+        exit_code=kept.get("exit_code"),
+        signal=kept.get("signal"),
+        oom=kept.get("oom", False),
+        status=kept.get("status"),
+    )

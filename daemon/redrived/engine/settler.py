@@ -14,18 +14,19 @@ from typing import Any
 
 import msgspec
 
-from redrive.clock import SECOND, Clock, iso
+from redrive.clock import SECOND, Clock
 from redrive.deciding import facts
 from redrive.deciding.facts import Facts
 from redrive.deciding.verdict import Verdict, decide
-from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord, Json, plain
+from redrive.models import ErrorRecord
 from redrive.policy import RetryPolicy
-from redrive.rules import Classification, Evidence, Said
+from redrive.rules import Evidence, Said
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.definitions import Definitions, TaskDefinition
+from redrived.engine.end import End, error_record, events_of, log_name
+from redrived.engine.evidence import exit_evidence, report_evidence, reported_end
 from redrived.engine.job_facts import facts_of
 from redrived.processes import wire
 from redrived.processes.command import Exit
@@ -40,19 +41,6 @@ log = logging.getLogger(__name__)
 
 BEATS_EVERY = 0.25  # seconds in which beats are gathered into one write
 NO_ROOM_PAUSE = 1.0  # seconds until a job that found no room on the machine is tried again
-
-
-class End(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to know of an attempt that ended, whoever ran it."""
-
-    job: InHand
-    began_at: int | None  # None: the store knows it
-    ended_at: int
-    ended: facts.Ended
-    metrics: dict[str, Any] | None = None
-    log: bool = False  # it wrote something
-    first: tuple[str, dict[str, Any]] | None = None  # an event before all others
-    known: dict[str, Any] = {}  # for conditions
 
 
 class Settler:
@@ -95,14 +83,14 @@ class Settler:
         self, job: InHand, report: wire.Report, attempt: Attempt | None, ended_at: int
     ) -> None:
         """A worker tells of an attempt that did not succeed."""
-        ended, known = _reported(job, report)
+        ended, known = reported_end(job, report)
         self._settle(
             attempt,
             End(
                 job=job,
                 began_at=None if attempt else report.began,
                 ended_at=ended_at,
-                ended=ended or self._failed(job, _evidence(job, report)),
+                ended=ended or self._failed(job, report_evidence(job, report)),
                 metrics=report.metrics,
                 log=report.wrote,
                 known=known,
@@ -114,26 +102,18 @@ class Settler:
         job = attempt.job
         metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
         if exited.code == 0 and attempt.ending is None:
-            told = {"log": _log_name(job)} if exited.output else {}
+            told = {"log": log_name(job)} if exited.output else {}
             if metrics:
                 told["metrics"] = metrics
             self.completed([_completed(attempt, self._clock.now(), exited.result, told)])
             return
-        evidence = Evidence(
-            task=job.task,
-            stage=job.step or job.task,
-            message=exited.stderr_tail or exited.stdout_tail or _how_it_ended(exited),
-            exit_code=exited.code,
-            signal=exited.signal,
-            oom=exited.oom,
-        )
         self._settle(
             attempt,
             End(
                 job=job,
                 began_at=None,
                 ended_at=self._clock.now(),
-                ended=self._failed(job, evidence),
+                ended=self._failed(job, exit_evidence(job, exited)),
                 metrics=metrics,
                 log=exited.output > 0,
                 known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
@@ -322,8 +302,8 @@ class Settler:
                 known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
             )
         )
-        error = _error_record(told) if isinstance(told.ended, facts.Failed) else None
-        events = list(_events(told, found, error))
+        error = error_record(told) if isinstance(told.ended, facts.Failed) else None
+        events = list(events_of(told, found, error))
         if error is not None:
             self._breakers.note(job.task, failed_transiently=error.category == "transient")
         self._write(told, found, error, events)
@@ -331,7 +311,7 @@ class Settler:
     def _cancelled(self, told: End, kind: str, by: str | None) -> None:
         data: dict[str, Any] = {"by": by, "was": "leased"}
         if told.log:
-            data["log"] = _log_name(told.job)
+            data["log"] = log_name(told.job)
         self._write(told, Verdict(state=JobState.CANCELLED), None, [(kind, data)])
 
     def _interrupted(
@@ -392,81 +372,6 @@ class Settler:
         self.freed()
 
 
-def _events(
-    told: End, found: Verdict, error: ErrorRecord | None
-) -> list[tuple[str, dict[str, Any]]]:
-    """What is said about an end, the new state last."""
-    if error is None:  # a snooze
-        until = {"until": _iso(found.available_at), "delay": found.delay}
-        return [("job_snoozed", until)]
-    data: dict[str, Any] = {"error": plain(error)}
-    if told.log:
-        data["log"] = _log_name(told.job)
-    if told.metrics:
-        data["metrics"] = told.metrics
-    events = [told.first] if told.first else []
-    events.append(("action_error", data))
-    events.extend(("condition_error", {"message": text}) for text in found.condition_errors)
-    decision: Json = msgspec.to_builtins(found.decision) if found.decision else None
-    if found.state is JobState.DEAD:
-        events.append(("step_retry_exhausted", {"reason": found.reason, "decision": decision}))
-    else:
-        retry = {
-            "delay": found.delay,
-            "available_at": _iso(found.available_at),
-            "decision": decision,
-        }
-        events.append(("step_retry", retry))
-    return events
-
-
-def _error_record(told: End) -> ErrorRecord:
-    assert isinstance(told.ended, facts.Failed)
-    found: Classification = told.ended.classification
-    evidence = told.ended.evidence
-    return ErrorRecord(
-        error_type=found.error_type,
-        category=found.category,
-        message=evidence.message,
-        user_message=found.user_message,
-        guidance=found.guidance,
-        stage=told.job.step or told.job.task,
-        timestamp=told.ended_at,
-        retry_count=told.job.attempt - 1,
-        traceback=evidence.traceback,
-        fingerprint=fingerprint(found.error_type, evidence.message, evidence.traceback),
-        rule=found.rule,
-    )
-
-
-def _reported(job: InHand, report: wire.Report) -> tuple[facts.Ended | None, dict[str, Any]]:
-    """How a report ends the attempt, if not by a failure; and what conditions may ask."""
-    result = msgspec.json.decode(bytes(report.result))
-    failure = report.failure
-    if report.outcome == "snoozed" and failure is not None and failure.until is not None:
-        return facts.Snoozed(failure.until), {}
-    return None, {"result": result}
-
-
-def _evidence(job: InHand, report: wire.Report) -> Evidence:
-    failure = report.failure or wire.Failure(names=[], message="it failed and did not say why")
-    said = None
-    if report.outcome in ("permanent", "transient"):
-        said = Said(
-            category="permanent" if report.outcome == "permanent" else "transient",
-            type=failure.type,
-            retry_after=failure.retry_after,
-        )
-    return Evidence(
-        task=job.task,
-        stage=job.step or job.task,
-        message=failure.message,
-        exception=tuple(failure.names),
-        traceback=failure.traceback,
-        said=said,
-    )
-
-
 def _completed(
     attempt: Attempt, ended_at: int, result: dict[str, Any] | None, told: dict[str, Any]
 ) -> Completed:
@@ -485,18 +390,6 @@ def _completed(
         attempt.metrics,
         to_json(told) if told else None,
     )
-
-
-def _how_it_ended(exited: Exit) -> str:
-    return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
-
-
-def _iso(instant: int | None) -> str | None:
-    return None if instant is None else iso(instant)
-
-
-def _log_name(job: InHand) -> str:
-    return f"{job.id}.{job.execution}"
 
 
 def _complain(future: asyncio.Future[Any]) -> None:

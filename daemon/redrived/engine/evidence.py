@@ -1,0 +1,56 @@
+"""What workers and commands say of their end, as evidence that rules can judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redrive.deciding import facts
+from redrive.rules import Evidence, Said
+from redrived.processes import wire
+from redrived.processes.command import Exit
+from redrived.store.picking import InHand
+
+
+def reported_end(job: InHand, report: wire.Report) -> tuple[facts.Ended | None, dict[str, Any]]:
+    """How a report ends the attempt, if not by a failure; and what conditions may ask."""
+    result = msgspec.json.decode(bytes(report.result))
+    failure = report.failure
+    if report.outcome == "snoozed" and failure is not None and failure.until is not None:
+        return facts.Snoozed(failure.until), {}
+    return None, {"result": result}
+
+
+def report_evidence(job: InHand, report: wire.Report) -> Evidence:
+    failure = report.failure or wire.Failure(names=[], message="it failed and did not say why")
+    said = None
+    if report.outcome in ("permanent", "transient"):
+        said = Said(
+            category="permanent" if report.outcome == "permanent" else "transient",
+            type=failure.type,
+            retry_after=failure.retry_after,
+        )
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=failure.message,
+        exception=tuple(failure.names),
+        traceback=failure.traceback,
+        said=said,
+    )
+
+
+def exit_evidence(job: InHand, exited: Exit) -> Evidence:
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=exited.stderr_tail or exited.stdout_tail or _in_words(exited),
+        exit_code=exited.code,
+        signal=exited.signal,
+        oom=exited.oom,
+    )
+
+
+def _in_words(exited: Exit) -> str:
+    return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
