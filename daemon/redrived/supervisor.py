@@ -55,7 +55,8 @@ class Supervisor:
 
     async def run(self) -> None:
         """Until told to stop. Raises what made it fail."""
-        locks = [InstanceLock(self.state_dir), InstanceLock(self.runtime_dir)]
+        folders = dict.fromkeys((self.state_dir.resolve(), self.runtime_dir.resolve()))
+        locks = [InstanceLock(folder) for folder in folders]
         for lock in locks:
             lock.take()
         try:
