@@ -69,17 +69,18 @@ def page(
     down = sort.startswith("-")
     # What has never ended comes before everything that has; NULL is beyond no cursor.
     key = func.coalesce(column, 0) if column.nullable else column
-    query = select(jobs, key.label("sorted_by"))
-    if where is not None:
-        query = query.where(where)
-    if after is not None:
-        query = query.where(_beyond(name, key, after, down))
     order = [key.desc(), jobs.c.id.desc()] if down else [key, jobs.c.id]
     if name == "id":
         order = order[:1]
-    query = query.order_by(*order).limit(limit + 1)
+    chosen = select(jobs.c.id).order_by(*order).limit(limit + 1)
+    if where is not None:
+        chosen = chosen.where(where)
+    if after is not None:
+        chosen = chosen.where(_beyond(name, key, after, down))
     if offset:
-        query = query.offset(offset)
+        chosen = chosen.offset(offset)
+    # Whole rows are read only once it is known which: sorting drags nothing along.
+    query = select(jobs, key.label("sorted_by")).where(jobs.c.id.in_(chosen)).order_by(*order)
     rows = [dict(row) for row in connection.execute(query).mappings()]
     more = len(rows) > limit
     rows = rows[:limit]

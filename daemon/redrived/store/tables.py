@@ -125,6 +125,13 @@ Index(
     postgresql_where=text("state = 'leased'"),
 )
 Index(
+    "jobs_live",  # all that people look for: lists and counts never read what is done
+    jobs.c.state,
+    jobs.c.id,
+    sqlite_where=text("state <> 'done'"),
+    postgresql_where=text("state <> 'done'"),
+)
+Index(
     "jobs_unique",
     jobs.c.unique_key,
     unique=True,

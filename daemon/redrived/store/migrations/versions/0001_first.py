@@ -219,6 +219,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'leased'"),
     )
     op.create_index(
+        "jobs_live",
+        "jobs",
+        ["state", "id"],
+        unique=False,
+        sqlite_where=sa.text("state <> 'done'"),
+        postgresql_where=sa.text("state <> 'done'"),
+    )
+    op.create_index(
         "jobs_ready",
         "jobs",
         ["queue", "task", "rank", sa.literal_column("priority DESC"), "available_at", "id"],
