@@ -1,108 +1,284 @@
-"""The speed of the store: enqueue, lease, finish, beat and their events, at 10 k and 1 M rows.
+"""The speed of the store: enqueue, lease, finish, beat, lists, counts and start, as it grows.
 
-One run measures redrive's own statements beside the same work done row by row with the bare
-driver, on the same disk, in turn; read the ratios. `python bench/store.py --help` says more.
+One run measures redrive's store beside the same work done with the bare sqlite3 driver (row by
+row, and with executemany), on tables of 10 thousand finished jobs, of a million, and of a
+million sleeping retries. All stores take turns in each round; medians are shown; read ratios.
+Everything is durable: WAL, synchronous=FULL. With `--postgresql URL` (an empty database) the
+store is measured there too.
+
+    python bench/store.py [--rows 10000 1000000] [--sizes 1 100 1000] [--rounds 5]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
-from redrive.clock import SystemClock
+from sqlalchemy import text
+
+from redrive.clock import SECOND, SystemClock
+from redrive.filters import parse
+from redrived.store import jobs, tallies
 from redrived.store.beats import Beat, beat
 from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.filtering import where
 from redrived.store.leases import lease
 from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.settle import Completed, complete
 from redrived.store.store import Store
 
 RULES = {"noop": TaskRules(pool="default", hand=1_000_000)}
+LISTS = {"newest": "", "dead": "state:dead", "failing": "error:timeout", "one task": "task:noop"}
+TURN = 1_000  # jobs of one size in one turn
 
 
-async def fill(store: Store, n: int, batch: int = 5_000) -> None:
-    jobs = [NewJob(task="noop", queue="default") for _ in range(batch)]
-    for _ in range(n // batch):
-        await store.submit(enqueue, Order(jobs=jobs))
+class Redrive:
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        self.store = Store(url, SystemClock(), "bench")
 
-
-async def take(store: Store, n: int) -> list[InHand]:
-    room = Room(
-        slots=1,
-        berths={"default": [Berth(0, share=(n + 0.5) / RULES["noop"].hand, empty=False)]},
-        tasks=RULES,
-    )
-    return list((await store.submit(lease, room)).picked.jobs())
-
-
-def finished(jobs: list[InHand], now: int) -> list[Completed]:
-    return [
-        Completed(job.id, job.lease, now, now, job.attempt, job.queue, job.task) for job in jobs
-    ]
-
-
-async def rate(n: int, work: Callable[[], Awaitable[object]]) -> float:
-    start = time.perf_counter()
-    await work()
-    return n / (time.perf_counter() - start)
-
-
-async def cycle(store: Store, batch: int, rounds: int) -> dict[str, float]:
-    """Jobs a second of each step, and of the three together, in batches of one size."""
-    spent = {"enqueue": 0.0, "lease": 0.0, "beat": 0.0, "finish": 0.0}
-    jobs = [NewJob(task="noop", queue="default") for _ in range(batch)]
-    for _ in range(rounds):
+    async def cycle(self, n: int) -> dict[str, float]:
+        """Seconds for each step in the life of `n` jobs."""
+        store, marks = self.store, [time.perf_counter()]
+        new = [NewJob(task="noop", queue="default") for _ in range(n)]
+        await store.submit(enqueue, Order(jobs=new))
+        marks.append(time.perf_counter())
+        share = (n + 0.5) / RULES["noop"].hand
+        room = Room(slots=1, berths={"default": [Berth(0, share, empty=False)]}, tasks=RULES)
+        hand: list[InHand] = list((await store.submit(lease, room)).picked.jobs())
+        assert len(hand) == n
+        marks.append(time.perf_counter())
         now = store.clock.now()
+        beats = [store.submit(beat, Beat(job.id, job.lease, now)) for job in hand]
+        await asyncio.gather(*beats)
+        marks.append(time.perf_counter())
+        done = [Completed(j.id, j.lease, now, now, j.attempt, j.queue, j.task) for j in hand]
+        await store.submit(complete, done)
+        marks.append(time.perf_counter())
+        return spans(("enqueue", "lease", "beat", "finish"), marks)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+class Bare:
+    """The rows and log lines of the same life, written with the driver and nothing else."""
+
+    def __init__(self, name: str, path: Path, *, many: bool) -> None:
+        self.name = name
+        self.many = many
+        self.db = sqlite3.connect(path, isolation_level=None)
+        for pragma in ("synchronous = FULL", "cache_size = -32768", "wal_autocheckpoint = 4000"):
+            self.db.execute(f"PRAGMA {pragma}")
+        (self.last,) = self.db.execute("SELECT max(id) FROM jobs").fetchone()
+        (self.seq,) = self.db.execute("SELECT max(seq) FROM events").fetchone()
+
+    async def cycle(self, n: int) -> dict[str, float]:
         marks = [time.perf_counter()]
-        await store.submit(enqueue, Order(jobs=jobs))
+        now = time.time_ns() // 1000
+        ids = range(self.last + 1, self.last + n + 1)
+        self.last += n
+        self._write(_INSERT, [(id, now, now, now) for id in ids], "step_started", now)
         marks.append(time.perf_counter())
-        hand = await take(store, batch)
+        hand = self.db.execute(_READY, (n,)).fetchall()
+        self._write(_LEASE, [(now, id) for (id, *_) in hand])
         marks.append(time.perf_counter())
-        await asyncio.gather(
-            *(store.submit(beat, Beat(job.id, job.lease, now)) for job in hand[:10])
+        self._write(_BEAT, [(now, id) for (id, *_) in hand])
+        marks.append(time.perf_counter())
+        self._write(
+            _FINISH,
+            [(now, now, id) for (id, *_) in hand],
+            "action_started",
+            now,
+            "action_completed",
         )
         marks.append(time.perf_counter())
-        await store.submit(complete, finished(hand, now))
-        marks.append(time.perf_counter())
-        assert len(hand) == batch
-        for step, begun, ended in zip(spent, marks[:-1], marks[1:], strict=True):
-            spent[step] += ended - begun
-    n = batch * rounds
-    total = spent["enqueue"] + spent["lease"] + spent["finish"]
-    return {**{step: n / seconds for step, seconds in spent.items()}, "all": n / total}
+        return spans(("enqueue", "lease", "beat", "finish"), marks)
+
+    def _write(self, statement: str, rows: Sequence[tuple[int, ...]], *told: object) -> None:
+        self.db.execute("BEGIN IMMEDIATE")
+        self._run(statement, rows)
+        kinds = [kind for kind in told if isinstance(kind, str)]
+        events = [(kind, row[-1] if "action" in kind else row[0]) for row in rows for kind in kinds]
+        now = time.time_ns() // 1000
+        self._run(
+            _EVENT, [(self.seq + n, now, kind, job) for n, (kind, job) in enumerate(events, 1)]
+        )
+        self.seq += len(events)
+        self.db.execute("COMMIT")
+
+    def _run(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        if self.many:
+            self.db.executemany(statement, rows)
+            return
+        for row in rows:
+            self.db.execute(statement, row)
+
+    async def close(self) -> None:
+        self.db.close()
 
 
-async def measure(rows: int, sizes: list[int], rounds: int, folder: Path) -> None:
-    store = Store(f"sqlite:///{folder}/store-{rows}.db", SystemClock(), "bench")
+_INSERT = (
+    "INSERT INTO jobs (id, created_at, life_started_at, available_at, task, queue, priority, rank,"
+    " state, waits, attempts, max_attempts, life, lease, executions, lost, unknowns,"
+    " manual_retries, interruptions, snoozes, args) VALUES (?, ?, ?, ?, 'noop', 'default', 0, 0,"
+    " 'queued', 'ready', 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, '{}')"
+)
+_READY = (
+    "SELECT id, args, lease FROM jobs WHERE waits = 'ready' AND queue = 'default' AND task = 'noop'"
+    " ORDER BY rank, priority DESC, available_at, id LIMIT ?"
+)
+_LEASE = (
+    "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state, attempts = attempts + 1,"
+    " lease = lease + 1, executions = executions + 1, node = 'bench', last_attempt_at = ?"
+    " WHERE id = ?"
+)
+_BEAT = "UPDATE jobs SET heartbeat_at = ? WHERE id = ? AND state = 'leased'"
+_FINISH = (
+    "UPDATE jobs SET state = 'done', started_at = ?, finished_at = ? WHERE id = ?"
+    " AND state = 'leased'"
+)
+_EVENT = (
+    "INSERT INTO events (seq, at, type, job, attempt, state, attempts) VALUES"
+    " (?, ?, ?, ?, 1, 'done', 1)"
+)
+
+
+def spans(names: Sequence[str], marks: Sequence[float]) -> dict[str, float]:
+    return {name: b - a for name, a, b in zip(names, marks[:-1], marks[1:], strict=True)}
+
+
+async def make(path: Path, rows: int, kind: str) -> None:
+    """A store with so many jobs that are done, or that sleep until their next attempt."""
+    store = Store(f"sqlite:///{path}", SystemClock(), "bench")
     await store.open()
-    while True:
-        await fill(store, 10_000)
-        hand = await take(store, 10_000)
-        await store.submit(complete, finished(hand, store.clock.now()))
-        if hand[-1].id >= rows:
-            break
-    for size in sizes:
-        results = [await cycle(store, size, max(1, rounds * 1000 // size // 4)) for _ in range(3)]
-        line = {key: statistics.median(r[key] for r in results) for key in results[0]}
-        told = "  ".join(f"{key} {value:>9,.0f}/s" for key, value in line.items())
-        print(f"{rows:>9,} rows  batch {size:>5}  {told}")
+    with store.database.writers.connect() as connection, connection.begin():
+        connection.execute(text(_JOBS), {"rows": rows, "asleep": kind == "asleep"})
+        connection.execute(text(_EVENTS), {"rows": rows})
+        connection.execute(text(_TALLIES))
+        connection.execute(text(_COUNTERS), {"rows": rows})
     await store.close()
+
+
+_NUMBERS = """
+    WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :rows)
+"""
+# One in a thousand is dead, as in life; the sleeping ones are due over many days.
+_JOBS = f"""{_NUMBERS}
+    INSERT INTO jobs (id, task, queue, priority, rank, state, waits, attempts, max_attempts, life,
+        lease, executions, available_at, created_at, life_started_at, started_at, finished_at,
+        lost, unknowns, manual_retries, interruptions, snoozes, args, error_type, fingerprint)
+    SELECT n, 'noop', 'default', 0, 0,
+        CASE WHEN n % 1000 = 0 THEN 'dead' WHEN :asleep THEN 'retry' ELSE 'done' END,
+        CASE WHEN n % 1000 AND :asleep THEN 'due' END, 1, 3, 1, 1, 1,
+        4000000000000000 + n * 7919 % 1000003 * {SECOND}, n, n, n,
+        CASE WHEN n % 1000 = 0 OR NOT :asleep THEN n END, 0, 0, 0, 0, 0, '{{"n": 1}}',
+        CASE WHEN n % 1000 = 0 THEN 'timeout' END, CASE WHEN n % 1000 = 0 THEN 'f' END
+    FROM numbers
+"""
+_EVENTS = f"""{_NUMBERS},
+    kinds(k, kind) AS (VALUES (0, 'step_started'), (1, 'action_started'), (2, 'action_completed'))
+    INSERT INTO events (seq, at, type, job, attempt, state, attempts)
+    SELECT n * 3 + k - 2, n, kind, n, 1, 'done', 1 FROM numbers, kinds
+"""
+_TALLIES = """
+    INSERT INTO tallies SELECT 'bench', queue, task, state, count(*) FROM jobs
+    GROUP BY queue, task, state
+"""
+_COUNTERS = "UPDATE counters SET value = CASE name WHEN 'seq' THEN 3 * :rows ELSE :rows END"
+
+
+async def reads(store: Store) -> dict[str, float]:
+    """Milliseconds for what screens ask."""
+    took: dict[str, float] = {}
+    for name, filter in LISTS.items():
+        clause = where(parse(filter), store.clock.now(), is_sqlite=store.database.is_sqlite)
+        marks = [time.perf_counter()]
+        await store.read(jobs.page, clause)
+        took[name] = (time.perf_counter() - marks[0]) * 1000
+    begun = time.perf_counter()
+    await store.read(tallies.read)
+    took["counts"] = (time.perf_counter() - begun) * 1000
+    return took
+
+
+async def measure(folder: Path, options: argparse.Namespace) -> None:
+    contenders: list[Redrive | Bare] = []
+    tables: dict[str, Redrive] = {}
+    for kind, rows in [*(("done", n) for n in options.rows), ("asleep", max(options.rows))]:
+        begun = time.perf_counter()
+        path = folder / f"{kind}-{rows}.db"
+        await make(path, rows, kind)
+        redrive = Redrive(f"redrive, {rows:,} {kind}", f"sqlite:///{path}")
+        made = time.perf_counter()
+        await redrive.store.open()
+        print(
+            f"{rows:>9,} {kind:7} generated in {made - begun:5.1f} s,"
+            f" opened in {time.perf_counter() - made:.2f} s"
+        )
+        tables[redrive.name] = redrive
+        contenders.append(redrive)
+    for name, many in (("row by row", False), ("executemany", True)):
+        path = folder / f"bare-{many}.db"
+        await make(path, min(options.rows), "done")
+        contenders.append(Bare(f"bare sqlite3, {name}", path, many=many))
+    if options.postgresql:
+        redrive = Redrive("redrive on PostgreSQL", options.postgresql)
+        await redrive.store.open()
+        contenders.append(redrive)
+    for size in options.sizes:
+        await compare(contenders, size, options.rounds)
+    await compare_reads(tables, options.rounds)
+    for contender in contenders:
+        await contender.close()
+
+
+async def compare(contenders: Sequence[Redrive | Bare], size: int, rounds: int) -> None:
+    rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    times = max(1, min(TURN // size, 50))
+    for _ in range(rounds):
+        for contender in contenders:
+            spent: dict[str, float] = defaultdict(float)
+            for _ in range(times):
+                for step, seconds in (await contender.cycle(size)).items():
+                    spent[step] += seconds
+            spent["life"] = spent["enqueue"] + spent["lease"] + spent["finish"]
+            for step, seconds in spent.items():
+                rates[contender.name][step].append(size * times / seconds)
+    print(f"\n{size} jobs a commit; jobs/s")
+    for name, steps in rates.items():
+        told = "  ".join(f"{step} {statistics.median(r):>9,.0f}" for step, r in steps.items())
+        print(f"  {name:32} {told}")
+
+
+async def compare_reads(tables: dict[str, Redrive], rounds: int) -> None:
+    took: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for _ in range(rounds):
+        for name, redrive in tables.items():
+            for question, milliseconds in (await reads(redrive.store)).items():
+                took[name][question].append(milliseconds)
+    print("\nreads; ms")
+    for name, questions in took.items():
+        told = "  ".join(f"{q} {statistics.median(ms):>8.1f}" for q, ms in questions.items())
+        print(f"  {name:32} {told}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 1_000_000])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 500, 1000, 5000])
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 1000])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--postgresql", metavar="URL")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        for rows in options.rows:
-            asyncio.run(measure(rows, options.sizes, options.rounds, Path(folder)))
+        asyncio.run(measure(Path(folder), options))
 
 
 if __name__ == "__main__":
