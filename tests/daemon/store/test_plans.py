@@ -1,0 +1,167 @@
+"""No statement that runs often reads a whole table: asked of both databases, with real rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, text
+
+from redrive.filters import parse
+from redrived.store import events, jobs, rescue
+from redrived.store.actions import Act, act
+from redrived.store.beats import Beat, beat
+from redrived.store.begin import Begun, begin
+from redrived.store.database import Database
+from redrived.store.enqueue import NewJob
+from redrived.store.filtering import where
+from redrived.store.give_back import GivenBack, give_back
+from redrived.store.picking import QueueRules, TaskRules
+from redrived.store.promote import promote
+from redrived.store.settle import complete
+from support.ground import Ground
+
+FULL = 20_000  # jobs that are done: enough that no planner thinks reading them all is cheap
+LARGE = ("jobs", "events", "ledger")
+
+Asked = list[tuple[str, Any]]
+
+
+@pytest.fixture
+def full(ground: Ground) -> Ground:
+    """A store that is mostly history."""
+    ground.add(*[NewJob(task="work", queue="default")] * FULL)
+    done = [ground.completed(job) for job in ground.hand(1, FULL)]
+    ground.do(complete, done)
+    if not ground.database.is_sqlite:
+        with ground.database.writers.connect() as connection, connection.begin():
+            connection.execute(text("ANALYZE"))
+    return ground
+
+
+@contextmanager
+def listening(database: Database) -> Iterator[Asked]:
+    """Every statement, with its parameters as the driver gets them."""
+    asked: Asked = []
+
+    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    engines = (database.writers, database.readers)
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield asked
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
+
+
+def whole_tables_read(database: Database, asked: Asked) -> list[str]:
+    """Those of the statements whose plan reads all of a large table."""
+    with database.writers.connect() as connection, connection.begin() as never:
+        bad = [
+            f"{statement}\n{plan}"
+            for statement, parameters in asked
+            if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
+            for plan in [plan_of(connection, statement, parameters)]
+            if reads_everything(plan)
+        ]
+        never.rollback()
+    return bad
+
+
+def plan_of(connection: Connection, statement: str, parameters: Any) -> str:
+    is_sqlite = connection.dialect.name == "sqlite"
+    explain = "EXPLAIN QUERY PLAN " if is_sqlite else "EXPLAIN "
+    rows = connection.exec_driver_sql(explain + statement, parameters)
+    return "\n".join(str(row[-1]) for row in rows)
+
+
+def reads_everything(plan: str) -> bool:
+    for table in LARGE:
+        if re.search(rf"Seq Scan on {table}\b", plan):
+            return True
+        # A scan of a partial index reads what is in it, which is what it is for.
+        for line in re.findall(rf"^SCAN {table}\b.*$", plan, re.MULTILINE):
+            if not re.search(
+                r"USING (COVERING )?INDEX jobs_(ready|due|leased|behind_key|live)", line
+            ):
+                return True
+    return False
+
+
+def work_through(ground: Ground) -> None:
+    """Everything that happens to a job all the time."""
+    keyed = {"work": TaskRules(keyed=True, rate=(9, 1_000_000)), "other": TaskRules(concurrency=9)}
+    new = NewJob(task="work", queue="default", max_attempts=3, limit_key="k", unique="u")
+    ground.add(new, NewJob(task="other", queue="bulk", available_at=ground.clock.now() + 1))
+    ground.clock.move(1)
+    ground.do(promote, 100)
+    queues = {"bulk": QueueRules(concurrency=5)}
+    first, second = ground.lease(5, tasks=keyed, queues=queues).picked.jobs()
+    ground.do(beat, Beat(first.id, first.lease, ground.clock.now()))
+    ground.finish(first)
+    ground.fail(second)
+    ground.finish(second)
+    ground.do(act, Act(verb="requeue", jobs=[second.id], by="ann"))
+    [job] = ground.hand(1, 1)
+    back = GivenBack(job.id, job.lease, job.queue, job.task, job.leased_from, "k")
+    ground.do(give_back, [back])
+    [job] = ground.hand(1, 1)
+    ground.do(begin, Begun(job.id, job.lease, ground.clock.now(), job.attempt))
+    for verb in ("cancel", "kill", "restart", "hold", "run-now", "release", "discard"):
+        ground.do(act, Act(verb=verb, jobs=[job.id, first.id], by="ann"))
+    ground.fail(job)
+    ground.do(act, Act(verb="discard", jobs=[job.id], by="ann"))
+
+
+def test_no_change_reads_a_whole_table(full: Ground) -> None:
+    with listening(full.database) as asked:
+        work_through(full)
+
+    assert len(asked) > 60
+    assert whole_tables_read(full.database, asked) == []
+
+
+LISTS = ("state:dead", "state:queued,retry", "state:running", "id:5,6", "run:r1")
+
+
+def test_no_list_of_a_screen_reads_a_whole_table(full: Ground) -> None:
+    with listening(full.database) as asked:
+        for filter in LISTS:
+            clause = where(parse(filter), full.clock.now(), is_sqlite=full.database.is_sqlite)
+            full.ask(jobs.page, clause)
+            full.ask(jobs.count, clause)
+
+    assert whole_tables_read(full.database, asked) == []
+
+
+def test_what_is_newest_is_found_by_walking_back_from_the_end(full: Ground) -> None:
+    with listening(full.database) as asked:
+        full.ask(jobs.page, None)
+        full.ask(events.newest, 10)
+
+    with full.database.writers.connect() as connection:
+        plans = [plan_of(connection, *each) for each in asked if "ORDER BY" in each[0]]
+    assert len(plans) == 2
+    # A page is sorted once it has been found; that is fifty rows.
+    assert not any(re.search(r"Seq Scan", plan) for plan in plans)
+    assert "ORDER BY" not in plans[1]
+
+
+def test_no_other_question_reads_a_whole_table(full: Ground) -> None:
+    full.add(*[NewJob(task="work", queue="default")] * 3)
+    full.take(2)
+    with listening(full.database) as asked:
+        full.job(FULL)
+        full.events(FULL)
+        full.ask(events.head)
+        full.ask(events.oldest)
+        full.ask(events.after, 3 * FULL, 10)
+        full.ask(rescue.left_behind, "n1")
+
+    assert whole_tables_read(full.database, asked) == []
