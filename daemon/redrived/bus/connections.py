@@ -13,6 +13,7 @@ import socket as sockets
 import struct
 
 import zmq
+from msgspec import Struct
 from zmq.utils.monitor import parse_monitor_message
 
 from redrived.bus.peers import Credentials, user_name
@@ -27,6 +28,11 @@ TURN = 64
 _UCRED = struct.Struct("iII")  # pid, uid, gid
 
 
+class _Connection(Struct, frozen=True):
+    whose: Credentials | str
+    inode: int
+
+
 class Connections:
     """The open connections of one socket, by descriptor."""
 
@@ -35,8 +41,8 @@ class Connections:
     ) -> None:
         self._socket = socket
         self._name = name
-        # Descriptor → whose; changed by what the monitor tells, which is in order.
-        self._open: dict[int, Credentials | str] = {}
+        # By descriptor; changed by what the monitor tells, which is in order.
+        self._open: dict[int, _Connection] = {}
         self._seldom = Seldom(log)
         self._monitor = context.socket(zmq.PAIR)
         self._monitor.setsockopt(zmq.RCVHWM, 0)  # a full monitor would hold up libzmq's own thread
@@ -59,9 +65,9 @@ class Connections:
     def cut_off(self, whose: Credentials | str) -> None:
         """End every connection of one process, or from one address."""
         self._read_some()  # those that have gone since; their descriptors may be others' by now
-        for descriptor, owner in self._open.items():
-            if owner == whose:
-                _end_if_still(descriptor, whose)
+        for descriptor, known in self._open.items():
+            if known.whose == whose:
+                _end_if_still(descriptor, known.inode)
 
     def _read_some(self) -> None:
         for _ in range(TURN):
@@ -82,9 +88,9 @@ class Connections:
             whose = _whose(connection)
             if whose is None:
                 return
-            self._open[descriptor] = whose
+            self._open[descriptor] = _Connection(whose, _inode(connection))
             account = _account(whose)
-            if sum(_account(owner) == account for owner in self._open.values()) > MOST:
+            if sum(_account(known.whose) == account for known in self._open.values()) > MOST:
                 self._seldom.warn(
                     "%s has %d connections to the %s socket; one more is ended",
                     user_name(whose.uid) if isinstance(whose, Credentials) else whose,
@@ -94,12 +100,13 @@ class Connections:
                 _end(connection)
 
 
-def _end_if_still(descriptor: int, whose: Credentials | str) -> None:
+def _end_if_still(descriptor: int, inode: int) -> None:
+    """End a connection, unless its descriptor has become that of something else."""
     connection = _held(descriptor)
     if connection is None:
         return
     with connection:
-        if _whose(connection) == whose:
+        if _inode(connection) == inode:
             _end(connection)
 
 
@@ -124,6 +131,11 @@ def _held(descriptor: int) -> sockets.socket | None:
         return sockets.socket(fileno=os.dup(descriptor))
     except OSError:
         return None
+
+
+def _inode(connection: sockets.socket) -> int:
+    """Which connection it is; no other has the same."""
+    return os.fstat(connection.fileno()).st_ino
 
 
 def _whose(connection: sockets.socket) -> Credentials | str | None:
