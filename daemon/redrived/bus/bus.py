@@ -10,8 +10,8 @@ from pathlib import Path
 
 import zmq
 
-from redrive.instants import Instant
 from redrive.config.sections import Bus as Settings
+from redrive.instants import Instant
 from redrive.keys import Role
 from redrive.models import Event
 from redrive.protocol.announcements import Head, Vitals
