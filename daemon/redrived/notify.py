@@ -31,8 +31,10 @@ class Notifier:
     def is_heard(self) -> bool:
         return self._socket is not None
 
-    def ready(self) -> None:
-        self._send("READY=1")
+    def ready(self, text: str = "running") -> None:
+        """At the end of the start, and of a reload whether it went well or not."""
+        self._status = text
+        self._send(f"READY=1\nSTATUS={text}")
 
     def status(self, text: str) -> None:
         if text != self._status:
@@ -41,11 +43,6 @@ class Notifier:
 
     def reloading(self) -> None:
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
-
-    def reloaded(self, text: str) -> None:
-        """Ready again, whether the reload went well or not."""
-        self._status = text
-        self._send(f"READY=1\nSTATUS={text}")
 
     def stopping(self) -> None:
         self._send("STOPPING=1")

@@ -108,7 +108,7 @@ class Supervisor:
             drain=self.stop,
         )
         engine.reloader.when_begun.append(self.notifier.reloading)
-        engine.reloader.when_over.append(self.notifier.reloaded)
+        engine.reloader.when_over.append(self.notifier.ready)
         node = Node(engine, self.notifier)
         bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))

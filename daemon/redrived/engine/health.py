@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from redrived.store import tallies
 from redrived.store.unit import Landed
 
 TICK = 1.0  # seconds
-STATUS_EVERY = 5  # ticks
+STATUS_EVERY = 5.0  # seconds
 LONGEST_SILENCE = 20.0  # seconds in which the store must have taken something: beats come every 2
 LONGEST_DISPATCH = 30.0  # seconds
 
@@ -58,26 +59,29 @@ class Health:
         self.ailment: str | None = None
         self._engine = engine
         self._notifier = notifier
-        self._ticks = 0
         self._last = self._landed_at = self._fed_at = engine.clock.monotonic()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         self._engine.store.landed.append(self._note)
         self._last = self._landed_at = self._engine.clock.monotonic()
-        self._task = asyncio.create_task(self._run(), name="health")
+        self._tasks = [asyncio.create_task(self._run(TICK, self.tick), name="health")]
+        if self._notifier.is_heard:
+            # Apart from the ticks: it waits for the store, and they must not.
+            telling = self._run(STATUS_EVERY, self.tell_status)
+            self._tasks.append(asyncio.create_task(telling, name="status"))
 
     async def stop(self) -> None:
         self._engine.store.landed.remove(self._note)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _run(self, every: float, step: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await self._engine.clock.sleep(TICK)
+            await self._engine.clock.sleep(every)
             try:
-                await self.tick()
+                await step()
             except Exception:  # what watches over the others must not end before them
                 log.exception("the health check stumbled; it goes on")
 
@@ -93,9 +97,6 @@ class Health:
         if every and found is None and now - self._fed_at >= every - TICK:
             self._fed_at = now
             self._notifier.alive()
-        if self._notifier.is_heard and self._ticks % STATUS_EVERY == 0:
-            await self._tell_status()
-        self._ticks += 1
 
     def _signs(self, now: float) -> Signs:
         since = self._engine.dispatcher.busy_since
@@ -107,7 +108,7 @@ class Health:
             dispatching=0.0 if since is None else asyncio.get_running_loop().time() - since,
         )
 
-    async def _tell_status(self) -> None:
+    async def tell_status(self) -> None:
         engine = self._engine
         if engine.state == "draining":
             self._notifier.status(f"draining: {len(engine.attempts)} attempts under way")
