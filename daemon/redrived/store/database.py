@@ -20,6 +20,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from redrived.store.filesystem import refuse_network
+
 log = logging.getLogger(__name__)
 
 Durability = Literal["full", "normal"]
@@ -129,6 +131,7 @@ class Database:
         """Create the file of a SQLite store for nobody else; -wal and -shm take its mode."""
         if self.is_sqlite:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_network(self.path)
             try:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
             except FileExistsError:
