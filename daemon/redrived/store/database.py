@@ -88,6 +88,7 @@ _BEGIN = text(
     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint),"
     " CAST(pg_current_xact_id() AS text)"
 )
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtext(:what))")
 _STATUS = text("SELECT pg_xact_status(CAST(CAST(:name AS text) AS xid8))")
 
 
@@ -137,10 +138,10 @@ class Database:
             except FileExistsError:
                 pass
 
-    def lock_schema(self, connection: Connection) -> None:
-        """Let no other node migrate at the same time; SQLite's transaction sees to that."""
+    def lock(self, connection: Connection, what: str) -> None:
+        """Keep other nodes from the same until the commit; SQLite's transaction sees to that."""
         if not self.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('redrive schema'))"))
+            connection.execute(_LOCK, {"what": f"redrive {what}"})
 
     def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
         """The instant of a unit of work, the database's where machines share it; and its name.

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
-from redrived.store.picking import InHand, Picked, Picker, Room, Running
+from redrived.store.picking import InHand, Picked, Picker, Room, Running, TaskRules
 from redrived.store.unit import Unit
 
 
@@ -31,6 +31,8 @@ def _lease(unit: Unit, room: Room) -> Leased:
     lanes: dict[str, list[str]] = {}
     for queue, task in _ready_lanes(unit):
         lanes.setdefault(queue, []).append(task)
+    if _has_limits(room, lanes):
+        unit.lock("limits")  # what is counted next must still be so at the commit
     picker = Picker(room, _running(unit, room, lanes))
     rates = Rates(unit, room)
     for queue in picker.order(lanes):
@@ -112,13 +114,22 @@ def _ready_lanes(unit: Unit) -> Iterator[tuple[str, str]]:
         yield lane
 
 
+def _has_limits(room: Room, lanes: dict[str, list[str]]) -> bool:
+    """Whether anything that is ready is limited, by a count or by a rate."""
+    return any(room.queues[queue].limited for queue in lanes if queue in room.queues) or any(
+        rules.is_limited or rules.rate is not None for rules in _of_ready(room, lanes)
+    )
+
+
+def _of_ready(room: Room, lanes: dict[str, list[str]]) -> list[TaskRules]:
+    ready = {task for tasks in lanes.values() for task in tasks}
+    return [rules for task, rules in room.tasks.items() if task in ready]
+
+
 def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
     """Counts of what is leased, from rows, when a limit needs them."""
-    ready = {task for tasks in lanes.values() for task in tasks}
-    limited = any(rules.concurrency is not None for rules in room.queues.values()) or any(
-        rules.is_limited for task, rules in room.tasks.items() if task in ready
-    )
-    if not limited:
+    counts_queues = any(rules.concurrency is not None for rules in room.queues.values())
+    if not counts_queues and not any(rules.is_limited for rules in _of_ready(room, lanes)):
         return Running()
     queues: Counter[str] = Counter()
     tasks: Counter[str] = Counter()

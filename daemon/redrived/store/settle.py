@@ -237,6 +237,8 @@ def _emit(
 
 def free_keys(unit: Unit, keys: Sequence[str]) -> None:
     """Let the next job of each key come forward: one for each that went."""
+    if keys:
+        unit.lock("limits")  # or another node, having counted this one, parks it unseen
     for key, n in Counter(keys).items():
         unit.made_ready()
         unit.execute(

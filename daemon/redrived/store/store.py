@@ -113,7 +113,7 @@ class Store:
     def _prepare(self) -> str:
         self.database.make_room()
         with self.database.writers.connect() as connection, connection.begin():
-            self.database.lock_schema(connection)
+            self.database.lock(connection, "schema")
             migrate(connection)
             return _store_id(connection)
 

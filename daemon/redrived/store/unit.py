@@ -68,6 +68,10 @@ class Unit:
         """Run one statement over a batch of rows, given as arrays; see `Database.rows`."""
         return self.execute(statement, rows=to_json(rows), **parameters)
 
+    def lock(self, what: str) -> None:
+        """Do this as if no other node did it at the same time."""
+        self.database.lock(self.connection, what)
+
     def emit(
         self,
         kind: str,
