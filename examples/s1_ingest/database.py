@@ -4,13 +4,12 @@ Its unique key makes a retry harmless: a stanza that exists is skipped, whoever 
 """
 
 import json
-import os
 import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
 
 PATH = Path("data/stanzas.db")
-PATIENCE = float(os.environ.get("DATABASE_PATIENCE", "5"))  # seconds; then it is locked
+PATIENCE = 5  # seconds; then it is locked
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS stanzas (
