@@ -174,7 +174,7 @@ async def test_a_disk_that_fills_up_loses_nothing_and_work_goes_on_when_there_is
     check(reopened)
     assert [id for id in accepted if reopened.job(id)] == accepted
     reopened.database.close()
-    with sqlite3.connect(small_disk / "redrive.db") as connection:
+    with contextlib.closing(sqlite3.connect(small_disk / "redrive.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
@@ -229,11 +229,10 @@ async def test_a_damaged_file_stops_the_writer_for_good(
     await opened.add(2_000)
     await opened.store.close()
     database.close()
-    with sqlite3.connect(database.path) as connection:
+    with contextlib.closing(sqlite3.connect(database.path)) as connection:
         named = "SELECT rootpage FROM sqlite_master WHERE name = 'events_job'"
         (page,) = connection.execute(named).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-    connection.close()
     with database.path.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
