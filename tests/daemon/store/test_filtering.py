@@ -79,7 +79,9 @@ def found(connection: Connection, filter: Filter, job: Job) -> bool:
         connection.rollback()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(filter=filters, job=jobs())
 def test_the_store_finds_a_job_exactly_when_the_filter_matches_it(
     connection: Connection, filter: Filter, job: Job
@@ -87,7 +89,9 @@ def test_the_store_finds_a_job_exactly_when_the_filter_matches_it(
     assert found(connection, filter, job) is matches(filter, job, NOW)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(filter=filters.filter(lambda filter: bool(filter.terms)), job=jobs(), data=st.data())
 def test_every_term_alone_finds_the_same_jobs(
     connection: Connection, filter: Filter, job: Job, data: st.DataObject
