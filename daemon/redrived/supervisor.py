@@ -60,6 +60,7 @@ class Supervisor:
         for lock in locks:
             lock.take()
         try:
+            os.chdir(self.config.folder)  # where commands run, so that they start the fast way
             become_parent()
             # Relative to the config, as everything in it; starting a command is cheapest here.
             os.chdir(self.config.folder)

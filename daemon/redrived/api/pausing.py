@@ -17,7 +17,7 @@ async def pause(engine: Engine, asker: Asker, request: PauseIt) -> Done:
     wish = Pausing(kind=kind, name=name, by=asker.who, why=request.why)
     changed = await engine.pauses.change(wish)
     if changed and kind != "schedule":
-        engine.python.take_back()  # what lies unbegun in hands is not to begin
+        engine.dispatcher.take_back()  # what lies unbegun in hands is not to begin
     text = f"{kind} {name} is paused" if changed else f"{kind} {name} was paused already"
     return Done(text=text, data={"kind": kind, "name": name, "changed": changed})
 

@@ -59,6 +59,7 @@ class Attempt:
         "ending",
         "executor",
         "is_late",
+        "is_logged",
         "is_over",
         "job",
         "metrics",
@@ -78,6 +79,7 @@ class Attempt:
         self.beat_at = now
         # A Python job that never beats is not expected to; everything else is, from the start.
         self._armed = definition.heartbeat_source != "job"
+        self.is_logged = True  # its begin is in the store; else it is told with its end
         self.is_late = False  # silent for longer than half of what it may be
         self.is_over = False
         self.written = 0  # bytes, when last looked at
@@ -113,6 +115,11 @@ class Attempt:
         """The daemon itself stood still for a while: nobody is accused of that."""
         self.since += gap
         self.beat_at += gap
+
+    @property
+    def unlogged_begin(self) -> int | None:
+        """When it began, for whoever writes its end; None when the store knows."""
+        return None if self.is_logged else self.began_at
 
     def mark(self, ending: Ending, by: str | None = None) -> bool:
         """Note why it is being ended; False when something stronger is under way."""

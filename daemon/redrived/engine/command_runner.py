@@ -1,8 +1,15 @@
-"""Commands: rendered, started, watched through their files and sockets, settled."""
+"""Commands: handed to slots, rendered, started, watched through their files, settled.
+
+A slot runs one command after the other. Tiny ones are leased ahead, as workers are handed
+several jobs at once: the next starts the moment the last has ended, and no command waits for
+a commit. What waits in a slot has not begun and goes back free of charge.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,55 +20,188 @@ from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
+from redrived.engine.pace import Pace
 from redrived.engine.settler import Settler
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.commands import Commands
 from redrived.processes.notify_socket import Notice
 from redrived.processes.spawn import NoRoom
-from redrived.store.picking import InHand
+from redrived.store.begin import Begun, begin
+from redrived.store.picking import Berth, InHand
+from redrived.store.settle import Completed
+from redrived.store.store import Store
 from redrived.store.unit import to_json
+
+BEGUN_AFTER = 0.005  # seconds until a command from a hand is announced as begun
+GIVE_BACK_AFTER = 0.02  # seconds until what waits behind it goes back
+TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
+
+
+class Slot:
+    """Where commands run, one at a time."""
+
+    def __init__(self) -> None:
+        self.running: Attempt | None = None
+        self.waiting: deque[InHand] = deque()
+        self.is_long = False  # what runs takes longer than it should: nothing more is put behind
+        self.look_again: asyncio.TimerHandle | None = None
+
+    def jobs(self) -> list[InHand]:
+        return [*([self.running.job] if self.running else []), *self.waiting]
 
 
 class CommandRunner:
     """Used by the main loop only."""
 
     def __init__(
-        self, commands: Commands, clock: Clock, attempts: Attempts, settler: Settler
+        self,
+        store: Store,
+        commands: Commands,
+        clock: Clock,
+        attempts: Attempts,
+        settler: Settler,
+        pace: Pace,
     ) -> None:
+        self.on_begun: Callable[[Attempt], None] = lambda attempt: None
+        self._store = store
         self._commands = commands
         self._clock = clock
         self._attempts = attempts
         self._settler = settler
+        self._pace = pace
+        self._slots: set[Slot] = set()  # the busy ones
+        self._done: list[Completed] = []  # not told yet
 
-    def start(self, job: InHand, definition: TaskDefinition, at: int) -> None:
-        """Start a leased job; whatever comes of it is settled."""
-        try:
-            command = _command(job, definition)
-        except RedriveError as error:
-            self._settler.unfit(job, definition, str(error))
-            return
+    # ---- what the dispatcher asks ----------------------------------------------------------
+
+    def berths(self, free: int) -> list[Berth]:
+        """Busy slots that can hold more, then the free ones."""
+        shares = ((slot, self._share(slot)) for slot in self._slots)
+        busy = [Berth(slot, share, empty=False) for slot, share in shares if share > 0]
+        return busy + [Berth(None) for _ in range(free)]
+
+    def busy(self) -> Counter[str]:
+        """How many slots are busy, by the queue of what they run."""
+        return Counter(slot.jobs()[0].queue for slot in self._slots)
+
+    def in_hand(self) -> int:
+        """How many are leased and have not begun."""
+        return sum(len(slot.waiting) for slot in self._slots)
+
+    def hand(self, berth: Berth, begun: bool, at: int) -> None:
+        """Take leased jobs over; the first of them may count as begun already."""
+        slot: Slot = berth.worker or Slot()
+        slot.waiting.extend(berth.jobs)
+        if slot.running is None:
+            self._slots.add(slot)
+            self._start_next(slot, at if begun else None)
+
+    def take_back(self) -> None:
+        """Give back whatever waits."""
+        for slot in self._slots:
+            self._give_back(slot)
+
+    # ---- one slot --------------------------------------------------------------------------
+
+    def _share(self, slot: Slot) -> float:
+        """How much of what a slot may hold is free; jobs of unknown length fill it."""
+        if slot.is_long:
+            return 0.0
+        return 1.0 - sum(1 / self._pace.slot(job.task) for job in slot.jobs())
+
+    def _start_next(self, slot: Slot, begun_at: int | None = None) -> None:
+        slot.running = None
+        slot.is_long = False
+        while slot.waiting and slot.running is None:
+            slot.running = self._start(slot, slot.waiting.popleft(), begun_at)
+            begun_at = None
+        if slot.running is None:
+            self._slots.discard(slot)
+
+    def _start(self, slot: Slot, job: InHand, begun_at: int | None) -> Attempt | None:
+        """Start a leased job; None when it has come to its end already, and is settled."""
+        at = self._clock.now() if begun_at is None else begun_at
+        definition = self._settler.definitions.tasks.get(job.task)
+        if definition is None:  # a reload took it away between the lease and now
+            why = "its task is gone from the config"
+            self._settler.put_back(job, why, has_begun=begun_at is not None)
+            return None
         executor = CommandExecutor()
         attempt = Attempt(job, definition, executor, at, self._clock.monotonic())
+        attempt.is_logged = begun_at is not None
         listens = definition.heartbeat_source == "notify"
         try:
             run = self._commands.start(
-                command, (lambda notice: self._heard(attempt, notice)) if listens else None
+                _command(job, definition),
+                (lambda notice: self._heard(attempt, notice)) if listens else None,
             )
         except NoRoom as error:
-            self._settler.no_room(job, definition, str(error))
-            return
+            self._settler.no_room(job, attempt.unlogged_begin, str(error))
+            return None
+        except RedriveError as error:
+            self._settler.unfit(job, attempt.unlogged_begin, str(error))
+            return None
         if isinstance(run, Exit):
-            self._settler.exited(attempt, run)
-            return
+            self._tell(self._settler.exited(attempt, run), at_once=True)
+            return None
         executor.run = run
+        run.exited.add_done_callback(lambda done: self._exited(slot, attempt, done.result()))
         self._attempts.add(attempt)
-        run.exited.add_done_callback(lambda done: self._exited(attempt, done.result()))
+        self.on_begun(attempt)
+        if not attempt.is_logged or self._pace.slot(job.task) > 1:
+            self._look_in(BEGUN_AFTER, slot, attempt)
+        return attempt
 
-    def _exited(self, attempt: Attempt, exited: Exit) -> None:
+    def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
+        if slot.look_again is not None:
+            slot.look_again.cancel()
         self._attempts.pop(attempt.job.id, attempt.job.lease)
-        self._settler.exited(attempt, exited)
+        self._pace.note(attempt.job.task, 1, self._clock.monotonic() - attempt.since)
+        self._start_next(slot)  # before all else: the slot must not stand still
+        self._tell(self._settler.exited(attempt, exited), at_once=self._share(slot) >= 0.5)
+
+    def _tell(self, done: Completed | None, *, at_once: bool) -> None:
+        """Let a success reach the store, together with those of the next moment."""
+        if done is not None:
+            self._done.append(done)
+        if at_once:
+            self._flush()
+        elif len(self._done) == 1:
+            asyncio.get_running_loop().call_later(TOLD_WITHIN, self._flush)
+
+    def _flush(self) -> None:
+        done, self._done = self._done, []
+        self._settler.completed(done)
+
+    def _look(self, slot: Slot, attempt: Attempt) -> None:
+        """It is taking longer than a moment: say that it has begun, then let the others go."""
+        if slot.is_long:
+            self._give_back(slot)
+            return
+        slot.is_long = True
+        if not attempt.is_logged:
+            self._log_begin(attempt)
+        self._look_in(GIVE_BACK_AFTER - BEGUN_AFTER, slot, attempt)
+
+    def _look_in(self, seconds: float, slot: Slot, attempt: Attempt) -> None:
+        loop = asyncio.get_running_loop()
+        slot.look_again = loop.call_later(seconds, self._look, slot, attempt)
+
+    def _log_begin(self, attempt: Attempt) -> None:
+        attempt.is_logged = True
+        job = attempt.job
+        item = Begun(job.id, job.lease, attempt.began_at, job.attempt, job.run_id)
+        self._settler.watch_future(self._store.submit(begin, item, must_land=True))
+
+    def _give_back(self, slot: Slot) -> None:
+        jobs = list(slot.waiting)
+        slot.waiting.clear()
+        if jobs:
+            self._settler.gave_back(jobs)
 
     def _heard(self, attempt: Attempt, notice: Notice) -> None:
+        if not attempt.is_logged:
+            self._log_begin(attempt)
         progress = None
         if notice.progress is not None or notice.status is not None:
             made = notice.progress

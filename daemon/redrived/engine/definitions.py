@@ -17,6 +17,8 @@ from redrive.templates import render
 from redrived.store.catalog import Entry
 from redrived.store.picking import InHand, QueueRules
 
+COMMANDS = " commands"  # no pool can be called so
+
 Kind = Literal["python", "command", "http"]
 
 
@@ -34,6 +36,11 @@ class TaskDefinition:
     @property
     def pool(self) -> str | None:
         return self.task.pool if self.kind == "python" else None
+
+    @property
+    def berth(self) -> str | None:
+        """Whose berths its jobs take: a pool's, the command slots'; None: a slot of their own."""
+        return COMMANDS if self.kind == "command" else self.pool
 
     @property
     def is_limited(self) -> bool:

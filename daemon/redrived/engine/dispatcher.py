@@ -11,16 +11,17 @@ from collections import Counter
 from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
-from redrived.engine.definitions import Definitions
+from redrived.engine.definitions import COMMANDS, Definitions, TaskDefinition
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
 from redrived.engine.python_runner import PythonRunner
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
+from redrived.processes.pool_worker import Worker
 from redrived.service import Loop
 from redrived.store.leases import Leased, lease
-from redrived.store.picking import InHand, QueueRules, Room, TaskRules
+from redrived.store.picking import Picked, QueueRules, Room, TaskRules
 from redrived.store.store import Store
 from redrived.store.unit import Landed
 
@@ -46,6 +47,7 @@ class Dispatcher(Loop):
         super().__init__()
         self.definitions = definitions
         self.is_open = True  # a drain closes it: nothing more is leased
+        self.is_leasing = False
         self._store = store
         self._attempts = attempts
         self._python = python
@@ -70,7 +72,14 @@ class Dispatcher(Loop):
         room = self.room()
         if room.slots <= 0 and not any(room.berths.values()):
             return False
-        leased = await self._store.submit(lease, room)
+        self.is_leasing = True
+        try:
+            leased = await self._store.submit(lease, room)
+        finally:
+            self.is_leasing = False
+        if not self.is_open:  # a drain began meanwhile
+            self._put_back(leased.picked)
+            return False
         self._hand_over(leased)
         if leased.wake_at is not None:
             self._timers.at("rate", leased.wake_at, self.wake)
@@ -80,9 +89,10 @@ class Dispatcher(Loop):
     def room(self) -> Room:
         """What could be leased now, and under which limits."""
         busy = self.busy()
+        slots = self.definitions.config.daemon.concurrency - sum(busy.values())
         return Room(
-            slots=self.definitions.config.daemon.concurrency - sum(busy.values()),
-            berths=self._python.berths(),
+            slots=slots,
+            berths={**self._python.berths(), COMMANDS: self._commands.berths(slots)},
             tasks={name: rules for name in self.definitions.tasks if (rules := self._rules(name))},
             queues=self._queues(),
             used=busy,
@@ -90,11 +100,16 @@ class Dispatcher(Loop):
 
     def busy(self) -> Counter[str]:
         """Busy slots by queue: a worker is one, whatever it holds."""
-        busy = self._python.busy()
+        busy = self._python.busy() + self._commands.busy()
         for attempt in self._attempts:
-            if attempt.definition.pool is None:
+            if attempt.definition.berth is None:
                 busy[attempt.job.queue] += 1
         return busy
+
+    def take_back(self) -> None:
+        """What lies in a hand and has not begun is to wait again."""
+        self._python.take_back()
+        self._commands.take_back()
 
     def _rules(self, name: str) -> TaskRules | None:
         """The limits of a task; None while it may not run at all."""
@@ -104,13 +119,17 @@ class Dispatcher(Loop):
         definition = self.definitions.tasks[name]
         task = definition.task
         return TaskRules(
-            pool=definition.pool,
-            hand=1 if definition.is_limited else self._pace.hand(name),
+            pool=definition.berth,
+            hand=1 if definition.is_limited else self._hand(definition),
             concurrency=task.concurrency,
             keyed=task.concurrency_key is not None,
             rate=definition.rate,
             one=probing,
         )
+
+    def _hand(self, definition: TaskDefinition) -> int:
+        pace = self._pace
+        return (pace.slot if definition.kind == "command" else pace.hand)(definition.name)
 
     def _queues(self) -> dict[str, QueueRules]:
         rules = dict(self.definitions.queue_rules)
@@ -120,18 +139,20 @@ class Dispatcher(Loop):
 
     def _hand_over(self, leased: Leased) -> None:
         for berth in leased.picked.berths:
-            self._python.hand(berth, berth.jobs[0].id in leased.picked.begun, leased.at)
+            runner = self._python if isinstance(berth.worker, Worker) else self._commands
+            runner.hand(berth, berth.jobs[0].id in leased.picked.begun, leased.at)
         for job in leased.picked.slots:
-            self._start(job, leased.at)
+            definition = self.definitions.tasks.get(job.task)
+            if definition is not None:
+                self._http.start(job, definition, leased.at)
+            else:  # a reload took it away between the lease and now
+                self._settler.put_back(job, "its task is gone from the config", has_begun=True)
 
-    def _start(self, job: InHand, at: int) -> None:
-        definition = self.definitions.tasks.get(job.task)
-        if definition is None:  # a reload took it away between the lease and now
-            self._settler.gave_back([job])
-        elif definition.kind == "command":
-            self._commands.start(job, definition, at)
-        else:
-            self._http.start(job, definition, at)
+    def _put_back(self, picked: Picked) -> None:
+        begun = [job for job in picked.jobs() if job.id in picked.begun]
+        for job in begun:
+            self._settler.put_back(job, "the daemon was stopped", has_begun=True)
+        self._settler.gave_back([job for job in picked.jobs() if job.id not in picked.begun])
 
     def _look(self, landed: Landed) -> None:
         if landed.made_ready:

@@ -84,12 +84,16 @@ class Engine:
         )
         self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
+            store,
             Commands(self.trees, self.outputs, runtime_dir, delegated()),
             clock,
             self.attempts,
             self.settler,
+            self.pace,
         )
+        self.commands.on_begun = self.ender.begun
         self.http = HttpRunner(clock, self.attempts, self.settler)
+        self.http.on_begun = self.ender.begun
         self.dispatcher = Dispatcher(
             store,
             self.definitions,
@@ -153,12 +157,12 @@ class Engine:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs, and no worker holds anything."""
-        return len(self.attempts) == 0 and not self.python.busy()
+        return not self.dispatcher.is_leasing and not self.dispatcher.busy()
 
     def drain(self, *, stop: bool) -> None:
         """Start nothing more; and go once everything has ended, if asked to."""
         self.dispatcher.is_open = False
-        self.python.take_back()
+        self.dispatcher.take_back()
         if stop:
             self._drain()
 

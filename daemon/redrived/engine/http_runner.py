@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ class HttpRunner:
     """Used by the main loop only."""
 
     def __init__(self, clock: Clock, attempts: Attempts, settler: Settler) -> None:
+        self.on_begun: Callable[[Attempt], None] = lambda attempt: None
         self._clock = clock
         self._attempts = attempts
         self._settler = settler
@@ -35,11 +37,12 @@ class HttpRunner:
         try:
             rendered = _rendered(job, definition)
         except RedriveError as error:
-            self._settler.unfit(job, definition, str(error))
+            self._settler.unfit(job, None, str(error))
             return
         executor = HttpExecutor()
         attempt = Attempt(job, definition, executor, at, self._clock.monotonic())
         self._attempts.add(attempt)
+        self.on_begun(attempt)
         executor.task = asyncio.create_task(self._run(attempt, rendered))
 
     async def _run(self, attempt: Attempt, rendered: HttpCall) -> None:

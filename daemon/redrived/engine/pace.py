@@ -26,6 +26,11 @@ class Pace:
         """Seconds; None when nothing is known."""
         return self._means.get(task)
 
+    def slot(self, task: str) -> int:
+        """How many commands a slot may hold: one that runs, and behind it a hand of tiny ones."""
+        mean = self._means.get(task)
+        return 1 if mean is None or mean > HAND else 1 + self.hand(task)
+
     def hand(self, task: str) -> int:
         """How many of its jobs make a full hand."""
         mean = self._means.get(task)

@@ -24,7 +24,7 @@ from redrive.policy import RetryPolicy
 from redrive.rules import Evidence, Said
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.breaker import Breakers
-from redrived.engine.definitions import Definitions, TaskDefinition
+from redrived.engine.definitions import Definitions
 from redrived.engine.end import End, error_record, events_of, log_name
 from redrived.engine.evidence import exit_evidence, report_evidence, reported_end
 from redrived.engine.job_facts import facts_of
@@ -97,21 +97,20 @@ class Settler:
             ),
         )
 
-    def exited(self, attempt: Attempt, exited: Exit) -> None:
-        """A command has ended."""
+    def exited(self, attempt: Attempt, exited: Exit) -> Completed | None:
+        """A command has ended; a success is the caller's to tell, with others."""
         job = attempt.job
         metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
         if exited.code == 0 and attempt.ending is None:
             told = {"log": log_name(job)} if exited.output else {}
             if metrics:
                 told["metrics"] = metrics
-            self.completed([_completed(attempt, self._clock.now(), exited.result, told)])
-            return
+            return _completed(attempt, self._clock.now(), exited.result, told)
         self._settle(
             attempt,
             End(
                 job=job,
-                began_at=None,
+                began_at=attempt.unlogged_begin,
                 ended_at=self._clock.now(),
                 ended=self._failed(job, exit_evidence(job, exited)),
                 metrics=metrics,
@@ -119,6 +118,7 @@ class Settler:
                 known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
             ),
         )
+        return None
 
     def answered(
         self, attempt: Attempt, result: dict[str, Any] | None, evidence: Evidence | None
@@ -187,7 +187,7 @@ class Settler:
                 first = ("action_lost", {"how": evidence.message})
                 self._decide(None, msgspec.structs.replace(told, first=first))
 
-    def unfit(self, job: InHand, definition: TaskDefinition, why: str) -> None:
+    def unfit(self, job: InHand, began_at: int | None, why: str) -> None:
         """What is to be run cannot be made of the job's arguments."""
         evidence = Evidence(
             task=job.task,
@@ -196,13 +196,22 @@ class Settler:
             said=Said(category="permanent", type="template"),
         )
         ended = self._failed(job, evidence)
-        self._settle(None, End(job=job, began_at=None, ended_at=self._clock.now(), ended=ended))
+        now = self._clock.now()
+        self._settle(None, End(job=job, began_at=began_at, ended_at=now, ended=ended))
 
-    def no_room(self, job: InHand, definition: TaskDefinition, why: str) -> None:
+    def no_room(self, job: InHand, began_at: int | None, why: str) -> None:
         """The machine has nothing left to run it with: it waits a moment, at no cost."""
         log.warning("job %d waits a moment: %s", job.id, why)
         now = self._clock.now()
-        self._interrupted(job, now, why, available_at=now + round(NO_ROOM_PAUSE * SECOND))
+        later = now + round(NO_ROOM_PAUSE * SECOND)
+        self._interrupted(job, now, why, began_at=began_at, available_at=later)
+
+    def put_back(self, job: InHand, why: str, *, has_begun: bool) -> None:
+        """It was leased and will not be started; whether its begin is in the log."""
+        if has_begun:
+            self._interrupted(job, self._clock.now(), why)
+        else:
+            self.gave_back([job])
 
     # ---- signs of life -----------------------------------------------------------------------
 
@@ -379,7 +388,7 @@ def _completed(
     return Completed(
         job.id,
         job.lease,
-        None,
+        attempt.unlogged_begin,
         ended_at,
         job.attempt,
         job.queue,

@@ -1,0 +1,112 @@
+"""Jobs in hand: leased ahead, not begun, and free to go back until they are."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from redrive.lifecycle import JobState
+from redrive.protocol.commands import Act
+from redrived.api import acting
+from support.engine import TESTER, WITHIN, Bench, running
+
+TASKS = """
+[tasks.tiny]
+command = "echo $REDRIVE_ARG_N >> ran"
+[tasks.block]
+command = "touch blocking; while [ ! -e go ]; do sleep 0.02; done"
+[tasks.broken]
+command = ["echo", "{{ args.missing }}"]
+"""
+ONE_SLOT = """
+[daemon]
+name = "n1"
+state_dir = "./state"
+runtime_dir = "./run"
+concurrency = 1
+"""
+
+
+def taken_for_tiny(bench: Bench) -> None:
+    """As after some of each have run; how long they really take depends on the machine."""
+    for task in ("tiny", "block", "broken"):
+        bench.engine.pace.note(task, 1, 0.001)
+
+
+async def test_commands_leased_ahead_run_in_their_order_and_are_logged_whole(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        ids = [(await bench.enqueue("tiny", n=n))[0] for n in range(30)]
+        for id in ids:
+            assert (await bench.ended(id)).state is JobState.DONE
+            job = await bench.job(id)
+            assert job.attempts == 1
+            assert job.started_at is not None
+            assert await bench.told(id) == ["step_started", "action_started", "action_completed"]
+
+        assert (tmp_path / "ran").read_text().split() == [str(n) for n in range(30)]
+
+
+async def test_what_waits_behind_a_command_that_turns_out_long_goes_back(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        [first] = await bench.enqueue("block")
+        ids = await bench.enqueue("tiny", 3, n=1)
+        await bench.event("action_started", first)
+        async with asyncio.timeout(WITHIN):
+            for id in ids:
+                while (await bench.job(id)).state is not JobState.QUEUED:
+                    await asyncio.sleep(0.01)
+        for id in ids:
+            job = await bench.job(id)
+            assert (job.state, job.attempts) == (JobState.QUEUED, 0)
+            assert await bench.told(id) == ["step_started"]
+        (tmp_path / "go").touch()
+        for id in ids:
+            assert (await bench.ended(id)).attempts == 1
+
+
+async def test_a_command_cancelled_in_hand_never_runs(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        [first] = await bench.enqueue("block")
+        [behind] = await bench.enqueue("tiny", n=1)
+        await bench.event("action_started", first)
+        await acting.act(bench.engine, TESTER, Act(verb="cancel", ids=[str(behind)]))
+        (tmp_path / "go").touch()
+        await bench.ended(first)
+
+        assert (await bench.ended(behind)).state is JobState.CANCELLED
+        assert not (tmp_path / "ran").exists()
+
+
+async def test_a_command_whose_arguments_fit_nothing_is_dead_wherever_it_waited(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        ids = await bench.enqueue("broken", 4)
+        for id in ids:
+            assert (await bench.ended(id)).reason == "permanent"
+            assert await bench.told(id) == [
+                "step_started",
+                "action_started",
+                "action_error",
+                "step_retry_exhausted",
+            ]
+
+
+async def test_a_drain_leaves_nothing_leased_behind(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        ids = await bench.enqueue("tiny", 50, n=1)
+        await bench.event("action_completed")
+        bench.engine.drain(stop=False)
+        await bench.until(lambda: bench.engine.is_idle, "an idle engine")
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        for id in ids:
+            while (await bench.job(id)).state is not JobState.DONE:
+                await bench.event("action_completed", id)
+            assert "action_lost" not in await bench.told(id)
