@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redrive_tui.frame import TABS
+from redrive_tui.link_state import LinkWord
 from redrive_tui.liveness import LATE_AFTER
+from redrive_tui.mirror import Mirror
 from support import incident
 from support.recorded import Recorded
 from support.stage import on_stage
@@ -69,28 +71,76 @@ async def test_enter_on_trouble_leads_to_where_it_is() -> None:
         assert "/ queue:imports" in stage.text
 
 
-async def test_before_the_daemon_is_there_the_frame_is() -> None:
-    class Silent(Recorded):
-        async def follow(self, mirror: object) -> None:
-            """Hears nothing."""
+class Silent(Recorded):
+    """A daemon that does not answer, and is not heard."""
 
-    source = Silent(incident.status(), incident.welcome())
-    source.lost = True
+    def __init__(self) -> None:
+        super().__init__(incident.status(), incident.welcome())
+        self.lost = True
+
+    async def follow(self, mirror: Mirror) -> None:
+        """Hears nothing."""
+
+
+CLAIMS = ["nothing needs", "nothing falls", "no queue", "no node", "no job", "0 jobs", "no dead"]
+CLAIMS += ["0 dead", "no runs", "Runs 0", "no steps", "no schedule", "nothing runs"]
+
+
+@pytest.mark.parametrize("word", ["connecting", "lost"])
+async def test_before_the_daemons_first_word_no_screen_claims_anything(word: LinkWord) -> None:
+    async with on_stage(Silent()) as stage:
+        stage.console.mirror.relink(word)
+        for number in "12345678":
+            await stage.press(number)
+            assert "ipc:///run/redrive" in stage.grid[0]
+            assert word in stage.grid[0]
+            assert [claim for claim in CLAIMS if claim in stage.text] == []
+
+
+async def test_a_daemon_that_was_never_reached_is_told_with_since_when_and_why() -> None:
+    async with on_stage(Silent()) as stage:
+        why = "nobody listens there; start it with `redrived`"
+        stage.console.mirror.relink("lost", detail=why)
+        stage.clock.move(12)
+        await stage.settle()
+
+        told = "cannot reach ipc:///run/redrive since 14:13:20 · nothing is known of it yet"
+        assert told in stage.text
+        assert why in stage.text
+
+
+async def test_once_the_daemon_speaks_the_screen_shows_what_it_says() -> None:
+    source = Silent()
     async with on_stage(source) as stage:
-        assert "ipc:///run/redrive" in stage.grid[0]
-        assert "connecting" in stage.grid[0]
-        await stage.press("2")
-        assert "no job matches" in stage.text
+        await stage.press("3")
+        source.lost = False
+        await Recorded.follow(source, stage.console.mirror)
+        await stage.pass_time(1)
+        assert "0 dead  0 causes" in stage.text
+        assert "cannot reach" not in stage.text
 
 
 async def test_a_lost_link_keeps_the_data_and_says_how_old_it_is() -> None:
     async with on_stage() as stage:
-        stage.console.mirror.relink("lost", retries=3)
+        stage.console.mirror.relink("lost", retries=3, detail="nobody listens there")
         stage.clock.move(12)
         await stage.settle()
 
         assert "lost 12s, retry 3" in stage.grid[0]
+        assert "since 14:13:20 · what you see is 12s old" in stage.text
+        assert "nobody listens there" in stage.text
         assert "1,204" in stage.text
+        assert stage.console.panes.has_class("-stale")
+
+
+async def test_what_waits_comes_no_nearer_while_nobody_tells() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        assert "in 41s" in stage.line_with("> 240")
+        stage.console.mirror.relink("lost")
+        stage.clock.move(60)
+        await stage.settle()
+        assert "in 41s" in stage.line_with("> 240")
 
 
 async def test_a_node_is_late_by_the_age_of_its_beat() -> None:

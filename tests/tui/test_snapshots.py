@@ -50,7 +50,7 @@ def looks(
         for field in console.screen.query(Input):
             field.cursor_blink = False
         if lost:
-            console.mirror.relink("lost", retries=3)
+            console.mirror.relink("lost", retries=3, detail="nobody listens there")
             clock.move(12)
         await stage.settle()
 

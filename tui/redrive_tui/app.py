@@ -90,6 +90,7 @@ class Console(App[None]):
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
         self.header = Panel([[]], id="header")
         self.tabs = Panel([[]], id="tabs")
+        self.banner = Panel(id="banner")
         self.panes = ContentSwitcher(id="panes")
         self.hints = Panel([[]], id="hints")
         for name in PALETTES:
@@ -104,6 +105,7 @@ class Console(App[None]):
     def compose(self) -> ComposeResult:
         yield self.header
         yield self.tabs
+        yield self.banner
         yield self.panes
         yield self.hints
 
@@ -122,11 +124,12 @@ class Console(App[None]):
 
     def tick(self) -> None:
         """Paint what has changed; nothing else happens by itself."""
-        live = self.mirror.link.word == "live"
-        self.panes.set_class(not live and self.mirror.status is not None, "-stale")
+        link = self.mirror.link
+        stale = link.heard is not None and not link.is_fresh(self.mirror.clock.monotonic())
+        self.panes.set_class(stale, "-stale")
         self.pane.tick()
         self.show_frame()
-        if live and self.commands_log.unknown:
+        if link.word == "live" and self.commands_log.unknown:
             self._settle_unknown()
 
     def show_frame(self) -> None:
@@ -135,6 +138,7 @@ class Console(App[None]):
         if dated != self._dated:  # an age in tenths would keep the line busy for nothing
             self._dated = dated
             self.header.lines = [self._header(width)]
+            self.banner.lines = frame.banner(self.mirror, self.source.address, self.settings.look)
         tab = "jobs" if self._here.screen == "job" else self._here.screen
         self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
         self.hints.lines = [

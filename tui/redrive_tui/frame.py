@@ -1,4 +1,4 @@
-"""The two lines at the top of every screen: where one is, how fresh it is, what there is."""
+"""The lines at the top of every screen: where one is, how fresh it is, what there is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from redrive_tui.formatting import Line, Look, count, plural, width_of
+from redrive.clock import SECOND
+from redrive_tui.formatting import Line, Look, count, duration, plural, width_of
 from redrive_tui.link_state import words
 from redrive_tui.mirror import Mirror
 from redrive_tui.sanitize import clean
@@ -47,6 +48,26 @@ def tabs(mirror: Mirror, active: str, width: int) -> Line:
     dead = mirror.status.states.get("dead", 0) if mirror.status else 0
     wide, close, short = _tabs(active, dead, pad=" "), _tabs(active, dead), _numbers(active)
     return next((line for line in (wide, close) if width_of(line) <= width), short)
+
+
+def banner(mirror: Mirror, address: str, look: Look) -> list[Line]:
+    """While the daemon is out of reach: since when, why, and what that means for what is seen."""
+    link = mirror.link
+    if link.word == "version":
+        return [[(f"{clean(address)}: {clean(link.detail)}", "error")]]
+    if link.word != "lost":
+        return []
+    age = link.age(mirror.clock.monotonic())
+    since = look.time(mirror.now() - int(age * SECOND))
+    seen = (
+        "nothing is known of it yet"
+        if link.heard is None
+        else f"what you see is {duration(age)} old"
+    )
+    return [
+        [(f"cannot reach {clean(address)} since {since}", "error"), (f" · {seen}", "warning")],
+        [(clean(link.detail), "dim")],
+    ]
 
 
 def _tabs(active: str, dead: int, pad: str = "") -> Line:

@@ -19,6 +19,7 @@ class JobPages:
         self.total = 0
         self.exact = True
         self.as_of = 0  # the event up to which the list is true
+        self.was_read = False  # whether any page was ever here
         self._pages: OrderedDict[int, list[Job]] = OrderedDict()
 
     def put(self, number: int, page: JobPage) -> None:
@@ -27,6 +28,7 @@ class JobPages:
         self.total = max(self.total, reach) if page.total is None else page.total
         self.exact = page.exact and page.total is not None
         self.as_of = page.as_of
+        self.was_read = True
         self._pages[number] = page.jobs
         self._pages.move_to_end(number)
         while len(self._pages) > KEPT:

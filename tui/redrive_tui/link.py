@@ -2,7 +2,8 @@
 
 Events are gathered for a tenth of a second before the mirror takes them, so that thousands a
 second cost the screen ten looks. The status is asked for each second while anybody answers;
-the rest comes by itself.
+the rest comes by itself. While nobody does, each second is one try to reach the daemon, and
+the number of tries is the number that is shown.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ class Link:
     def __init__(self, config: Addresses | Config | str) -> None:
         self._client = AsyncClient(config, name="console")
         self._gathered: list[Event] = []
-        self._retries = 0
 
     @property
     def address(self) -> str:
@@ -55,10 +55,8 @@ class Link:
             try:
                 async for told in self._client.follow(vitals=True):
                     await self._take(mirror, told)
-            except ProtocolMismatch as error:
-                mirror.relink("version", detail=error.message)
             except RedriveError as error:
-                self._lose(mirror, error)
+                _lose(mirror, error)
             await asyncio.sleep(STATUS_EVERY)
 
     async def _take(self, mirror: Mirror, told: Event | Vitals | Resync | Away) -> None:
@@ -68,7 +66,7 @@ class Link:
             case Vitals():
                 mirror.feel(told)
             case Away(error=error):
-                self._lose(mirror, error)
+                _lose(mirror, error)
             case Resync():
                 await self._resync(mirror)
 
@@ -80,7 +78,6 @@ class Link:
             mirror.relink("restarted")
         mirror.meet(welcome)
         mirror.load(await self._client.status())
-        self._retries = 0
 
     async def _greet(self) -> Welcome:
         """As an operator where that socket lets us in, else as one who looks."""
@@ -99,13 +96,19 @@ class Link:
     async def _ask_status(self, mirror: Mirror) -> None:
         while True:
             await asyncio.sleep(STATUS_EVERY)
-            if mirror.link.word != "live":
-                self._retries += 1
-                continue
+            live = mirror.link.word == "live"
             try:
-                mirror.load(await self._client.status())
+                if live:
+                    mirror.load(await self._client.status())
+                else:
+                    await self._client.hello()  # what is known anew comes with the `Resync`
             except RedriveError as error:
-                self._lose(mirror, error)
+                _lose(mirror, error, tries=0 if live else 1)
 
-    def _lose(self, mirror: Mirror, error: RedriveError) -> None:
-        mirror.relink("lost", retries=self._retries, detail=error.message)
+
+def _lose(mirror: Mirror, error: RedriveError, *, tries: int = 0) -> None:
+    if isinstance(error, ProtocolMismatch):
+        mirror.relink("version", detail=str(error))
+        return
+    before = mirror.link.retries if mirror.link.word == "lost" else 0
+    mirror.relink("lost", retries=before + tries, detail=str(error))

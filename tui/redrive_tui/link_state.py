@@ -16,8 +16,12 @@ class LinkState(Record, frozen=True, kw_only=True):
     word: LinkWord = "connecting"
     heard: float | None = None  # monotonic seconds of the last word from the daemon
     since: float = 0.0  # when `word` became true, the same clock
-    retries: int = 0
+    retries: int = 0  # tries since it was lost, all of them in vain
     detail: str = ""  # what the last try answered, or which versions differ
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether what is on screen may be taken for true."""
+        return self.word == "live" and self.age(now) <= LAGGING_AFTER
 
     def age(self, now: float) -> float:
         return max(0.0, now - (self.since if self.heard is None else self.heard))
@@ -27,12 +31,13 @@ def words(link: LinkState, now: float) -> Span:
     """What stands at the top right."""
     age = link.age(now)
     match link.word:
-        case "live" if age <= LAGGING_AFTER:
+        case "live" if link.is_fresh(now):
             return f"live {age:.1f}s", "good"
         case "live":
             return f"lagging {duration(age)}", "warning"
         case "lost":
-            return f"lost {duration(age)}, retry {link.retries}", "error"
+            tried = f", retry {link.retries}" if link.retries else ""
+            return f"lost {duration(age)}{tried}", "error"
         case "restarted":
             return "daemon restarted, re-reading", "warning"
         case "version":
@@ -45,7 +50,7 @@ def refusal(link: LinkState, now: float, *, read_only: bool) -> str | None:
     """Why nothing may be changed right now, if so."""
     if read_only:
         return "this console may only look: its key or socket has the viewer role"
-    if link.word == "live" and link.age(now) <= LAGGING_AFTER:
+    if link.is_fresh(now):
         return None
     text, _ = words(link, now)
     return f"what you see may be out of date ({text}); nothing was sent"

@@ -55,7 +55,8 @@ class Mirror:
     def as_of(self) -> int:
         """The instant the picture is true of: now while the link lives, else when last told.
 
-        A node is not late because this console does not hear of it.
+        A node is not late, and a job has not run for longer, because this console does not
+        hear of it.
         """
         return self.now() if self.link.word == "live" or self.status is None else self.status.at
 

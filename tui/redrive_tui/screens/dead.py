@@ -114,10 +114,10 @@ class DeadPane(Pane):
     @on(RecordTable.Moved, "#dead-groups")
     def _advise(self) -> None:
         group = self.table.current
-        self.guidance.lines = guidance_lines(group, self.desk.mirror.now()) if group else []
+        self.guidance.lines = guidance_lines(group, self.desk.mirror.as_of) if group else []
 
     def _cells(self, group: GroupRow) -> list[Line]:
-        now, look = self.desk.mirror.now(), self.desk.look
+        now, look = self.desk.mirror.as_of, self.desk.look
         cause = group.signature or group.error_type
         tasks = sorted(group.tasks, key=lambda task: -group.tasks[task])
         others = f" +{len(tasks) - 1}" if len(tasks) > 1 else ""
@@ -158,7 +158,7 @@ class DeadPane(Pane):
     def action_tab(self, step: int) -> None:
         place = GROUPINGS.index(self.by) + step
         self.by = GROUPINGS[place % len(GROUPINGS)]
-        self.show()
+        self.catch_up()
 
     def action_act(self, verb: str) -> None:
         """A whole group at once: never without its number typed."""

@@ -42,6 +42,7 @@ class JobPane(JobActions):
         self.job_id: int | None = None
         self.reply: JobReply | None = None
         self.events: list[Event] = []
+        self._unread: Line = []  # why there is no reply
         self.tab = "timeline"
         self.top = Panel()
         self.text = TextView(id="job-text")
@@ -56,7 +57,7 @@ class JobPane(JobActions):
     def look_at(self, job: int, tab: str) -> None:
         """Show this job."""
         if job != self.job_id:
-            self.job_id, self.reply, self.events = job, None, []
+            self.job_id, self.reply, self.events, self._unread = job, None, [], []
             self._begin_output()
         self._turn_to(tab if tab in TABS else "timeline")
         self.reread()
@@ -95,9 +96,14 @@ class JobPane(JobActions):
 
     # Showing.
 
+    @property
+    def knows(self) -> bool:
+        """It says itself what it does not know."""
+        return True
+
     def show(self) -> None:
         if self.reply is None:
-            self.top.lines = [[(f"reading job {self.job_id} ···", "dim")], []]
+            self.top.lines = [self._unread or [(f"reading job {self.job_id} ···", "dim")], []]
             self.text.lines = []
             return
         self.top.lines = [apart(self._title(), self._facts(), self.top.size.width), self._tabs()]
@@ -107,7 +113,7 @@ class JobPane(JobActions):
         job = self.current_job
         if job is None:
             return []
-        now, look = self.desk.mirror.now(), self.desk.look
+        now, look = self.desk.mirror.as_of, self.desk.look
         word = state_word(job, now)
         return [
             (f"{job.id}  {clean(job.task, 80)}  ", "strong"),
@@ -141,7 +147,7 @@ class JobPane(JobActions):
         return [*line, ("  searched ", "dim"), (output.sought, "accent")] if output.sought else line
 
     def _page(self, reply: JobReply, width: int) -> list[Line]:
-        now, look = self.desk.mirror.now(), self.desk.look
+        now, look = self.desk.mirror.as_of, self.desk.look
         match self.tab:
             case "args":
                 return args_lines(reply.job)
@@ -197,6 +203,5 @@ class JobPane(JobActions):
         return searched
 
     def failed(self, problem: RedriveError) -> None:
-        if self.reply is None:
-            self.top.lines = [[(clean(str(problem)), "error")], []]
+        self._unread = [(clean(str(problem)), "error")]
         super().failed(problem)

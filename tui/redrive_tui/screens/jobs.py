@@ -130,9 +130,13 @@ class JobsPane(JobActions):
                 self.hidden = len(marks) - (shown or 0)
         except RedriveError as problem:
             self.failed(problem)
-        self.show()
+        self.catch_up()
 
     # Showing.
+
+    @property
+    def knows(self) -> bool:
+        return self.table.is_known()
 
     def show(self) -> None:
         self.top.lines = [self._top_line()]
@@ -140,13 +144,13 @@ class JobsPane(JobActions):
 
     def tick(self) -> None:
         super().tick()
-        self.show()
+        self.catch_up()
 
     def _cells(self, job: Job) -> list[Line]:
         mirror = self.desk.mirror
         nodes = mirror.status.nodes if mirror.status else []
         late = {node.name for node in nodes if liveness(node, mirror.as_of) != "fresh"}
-        return job_cells(job, mirror.now(), self.desk.look, late)
+        return job_cells(job, mirror.as_of, self.desk.look, late)
 
     def _top_line(self) -> Line:
         pages, text = self.table.pages, self.bar.text
@@ -192,7 +196,7 @@ class JobsPane(JobActions):
             self.reread()
         elif self._frozen_at is None:
             self._frozen_at = self._moment()
-        self.show()
+        self.catch_up()
 
     def freeze(self) -> None:
         """`u`: stop moving; pressed again, show what has changed, marks or not."""
@@ -202,14 +206,14 @@ class JobsPane(JobActions):
         else:
             self._frozen_at = None
             self._thaw()
-        self.show()
+        self.catch_up()
 
     @work(exclusive=True, group="thaw", exit_on_error=False)
     async def _thaw(self) -> None:
         await self.guarded(self.read())
         if self.table.has_marks:
             self._frozen_at = self._moment()
-        self.show()
+        self.catch_up()
 
     def _moment(self) -> tuple[float, int]:
         return self.desk.mirror.clock.monotonic(), self.desk.mirror.seq
@@ -223,7 +227,7 @@ class JobsPane(JobActions):
     @on(Table.Moved)
     def _moved(self, event: Table.Moved) -> None:
         event.stop()
-        self.show()
+        self.catch_up()
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:

@@ -60,7 +60,7 @@ class NodesPane(JobActions):
             empty="no node has reported",
         )
         self.heading = Heading("RUNNING")
-        self.running: list[Job] = []
+        self.running: list[Job] | None = None  # None: nobody has said yet
         self.jobs = RecordTable[Job](
             JOB_COLUMNS, self._job_cells, lambda job: job.id, empty="nothing runs here"
         )
@@ -77,17 +77,25 @@ class NodesPane(JobActions):
             page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
             self.running = page.jobs
 
+    @property
+    def knows(self) -> bool:
+        """The nodes come with the status; what they run is read for the one under the cursor."""
+        return self.desk.mirror.status is not None
+
     def show(self) -> None:
         status = self.desk.mirror.status
         if status is not None:
             self.nodes.show(status.nodes)
         node = self.nodes.current
         self.heading.title = f"RUNNING ON {clean(node.name, 40)}" if node else "RUNNING"
-        self.jobs.show(self.running)
+        if self.running is None:
+            self.jobs.forget()
+        else:
+            self.jobs.show(self.running)
 
     @on(RecordTable.Moved, "#node-list")
     def _another(self) -> None:
-        self.running = []
+        self.running = None
         self.reread()
 
     def _node_cells(self, node: NodeRow) -> list[Line]:
@@ -116,7 +124,7 @@ class NodesPane(JobActions):
         ]
 
     def _job_cells(self, job: Job) -> list[Line]:
-        now = self.desk.mirror.now()
+        now = self.desk.mirror.as_of
         vitals = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
         cpu = vitals.cpu if vitals is not None else None
         memory = vitals.memory if vitals is not None else None

@@ -80,7 +80,7 @@ class OverviewPane(Pane):
         status = mirror.status
         if status is None:
             return
-        now = mirror.now()
+        now = mirror.as_of
         self.queues.show(status.queues)
         self.attention.show(status.attention)
         self.due.show([due for due in status.due if due.at - now <= SOON])

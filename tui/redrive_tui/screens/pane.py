@@ -88,6 +88,7 @@ class Pane(Vertical):
         super().__init__(id=self.context)
         self.desk = desk
         self.frozen = False  # by `u`: what is shown stays
+        self._has_read = False
         self._read_at = 0.0
         self._read_seq = -1
         self._reading = False
@@ -116,14 +117,24 @@ class Pane(Vertical):
 
     # What they all do.
 
+    @property
+    def knows(self) -> bool:
+        """Whether there is anything to show: before the daemon's first word nothing is claimed."""
+        return self._has_read and self.desk.mirror.status is not None
+
+    def catch_up(self) -> None:
+        """Show how things are, as far as they are known."""
+        if self.knows:
+            self.show()
+
     def on_mount(self) -> None:
-        self.show()
+        self.catch_up()
         self.reread()
 
     def tick(self) -> None:
         """Called a few times a second while this screen is the one that is seen."""
         if not self.is_frozen:
-            self.show()
+            self.catch_up()
             if self._has_news():
                 self.reread()
         for lines in self.query(Lines):
@@ -148,10 +159,13 @@ class Pane(Vertical):
     @work(group="read", exit_on_error=False)
     async def _read_now(self) -> None:
         try:
-            await self.guarded(self.read())
+            if await self.guarded(self.read()):
+                self._has_read = True
+            else:
+                self._read_seq = -1  # whatever there is, it is news
         finally:
             self._reading = False
-        self.show()
+        self.catch_up()
 
     async def guarded(self, reading: Awaitable[None]) -> bool:
         """Whether it could be read; if not, the operator is told why."""

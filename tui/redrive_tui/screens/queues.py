@@ -46,7 +46,7 @@ QUEUE_COLUMNS = [
 
 def queue_cells(queue: QueueRow, desk: Desk) -> list[Line]:
     """A queue as a row, here and on the overview."""
-    now, look = desk.mirror.now(), desk.look
+    now, look = desk.mirror.as_of, desk.look
     throughput = desk.mirror.throughput.get(queue.name)
     limit = "-" if queue.concurrency is None else str(queue.concurrency)
     share = queue.running / queue.concurrency if queue.concurrency else 0.0
@@ -127,7 +127,7 @@ class QueuesPane(Pane):
         self.detail.lines = self._details(queue) if queue is not None else []
 
     def _details(self, queue: QueueRow) -> list[Line]:
-        look, now = self.desk.look, self.desk.mirror.now()
+        look, now = self.desk.look, self.desk.mirror.as_of
         limits = [f"priority {queue.priority}", f"{queue.reserved} slots reserved"]
         limits.append(f"at most {queue.concurrency} at once" if queue.concurrency else "no limit")
         limits += [f"at most {queue.rate}"] if queue.rate else []

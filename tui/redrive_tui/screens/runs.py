@@ -120,7 +120,7 @@ class RunsPane(Pane):
             [(f"{self.desk.look.glyph(word)} {run.state}", word)],
             [(clean(run.status, 80), "text")],
             self._step_row(run),
-            [(ago(run.created_at, self.desk.mirror.now()), "dim")],
+            [(ago(run.created_at, self.desk.mirror.as_of), "dim")],
         ]
 
     def _step_row(self, run: Run) -> Line:
@@ -136,7 +136,7 @@ class RunsPane(Pane):
         return (glyph, word) if glyph != " " else WAITING
 
     def _step_cells(self, step: StepState) -> list[Line]:
-        now = self.desk.mirror.now()
+        now = self.desk.mirror.as_of
         word = word_of(step.state)
         told: Line = []
         if step.error is not None:
@@ -178,7 +178,7 @@ class RunsPane(Pane):
     def _gate(self, batch: BatchRow) -> Line:
         for gate in batch.gates:
             if gate.opened_at is None and gate.opens_at is not None:
-                return [(f"opens {until(gate.opens_at, self.desk.mirror.now())}", "scheduled")]
+                return [(f"opens {until(gate.opens_at, self.desk.mirror.as_of)}", "scheduled")]
             if gate.opened_at is None:
                 return [(f"{count(gate.unsettled)} to settle", "dim")]
         return []
@@ -212,7 +212,7 @@ class RunsPane(Pane):
     def action_tab(self, step: int) -> None:
         self.toggle_class("-batches")
         (self.batches if self.has_class("-batches") else self.runs).focus()
-        self.show()
+        self.catch_up()
 
     def action_resume(self) -> None:
         """From the step under the cursor, or where the run stopped."""

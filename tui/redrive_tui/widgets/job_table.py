@@ -89,6 +89,9 @@ class JobTable(Table):
     def row_count(self) -> int:
         return self.pages.total
 
+    def is_known(self) -> bool:
+        return self.pages.was_read
+
     def cells(self, row: int) -> list[Line] | None:
         job = self.pages.row(row)
         return None if job is None else self._cells(job)

@@ -85,6 +85,10 @@ class Table(Lines, can_focus=True):
         """The cells of a row, one per column; None while it is not known yet."""
         raise NotImplementedError
 
+    def is_known(self) -> bool:
+        """Whether anybody has said yet which rows there are."""
+        raise NotImplementedError
+
     def is_marked(self, row: int) -> bool:
         return False
 
@@ -95,7 +99,8 @@ class Table(Lines, can_focus=True):
             return self._header(), None
         row = self.scroll_offset.y + y - self.header_lines
         if row >= self.row_count():
-            return ([(f"  {self.empty}", "dim")] if row == 0 else []), None
+            words = self.empty if self.is_known() else "···"
+            return ([(f"  {words}", "dim")] if row == 0 else []), None
         lit = row == self.cursor and self.has_focus
         over = cursor_style(self.theme) if lit else None
         return self._row(row), over
@@ -219,6 +224,7 @@ class RecordTable(Table, Generic[Row]):
         self._cells = cells
         self._key = key
         self.rows: list[Row] = []
+        self._is_known = False
 
     def show(self, rows: Sequence[Row]) -> None:
         before = self.current
@@ -226,6 +232,7 @@ class RecordTable(Table, Generic[Row]):
         if (len(rows) or 1) != (len(self.rows) or 1) and self.styles.is_auto_height:
             self.refresh(layout=True)
         self.rows = list(rows)
+        self._is_known = True
         self.resized()
         places = {self._key(row): index for index, row in enumerate(self.rows)}
         if before is not None:
@@ -234,12 +241,20 @@ class RecordTable(Table, Generic[Row]):
             self.put_cursor(self.cursor if place is None else place, screen_row=screen_row)
         self.repaint()
 
+    def forget(self) -> None:
+        """What was shown is not about this any more; what is, nobody has said yet."""
+        self.show([])
+        self._is_known = False
+
     @property
     def current(self) -> Row | None:
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def row_count(self) -> int:
         return len(self.rows)
+
+    def is_known(self) -> bool:
+        return self._is_known
 
     def cells(self, row: int) -> list[Line] | None:
         return self._cells(self.rows[row])
