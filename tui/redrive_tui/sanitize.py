@@ -1,38 +1,21 @@
 """Text from outside, made safe for a terminal.
 
-Arguments, error messages and the output of jobs are written by others. A terminal obeys
-escape sequences wherever they come from: they can move the cursor, set the title, fill the
-clipboard. What leaves this module holds printable characters only; colours survive as
-records, never as bytes. Nothing else in the console may draw text that has not been here.
+What leaves this module is no longer than is read and holds printable characters only; colours
+survive as records, never as bytes. Nothing in the console may draw text from outside that
+has not been here.
 """
 
 from __future__ import annotations
 
 import re
 
+from redrive.printable import visible, without_sequences
+
 LIMIT = 2_000  # characters of one line; beyond it nobody reads
 CUT = "›"
 
-# A string sequence (OSC, DCS, SOS, PM, APC) ends at BEL or ST. When its end is missing we
-# drop only the introducer: a terminal would swallow the rest, and hiding an error message
-# behind an open sequence is just what a hostile text would want.
-_STRING = (
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])(?:[^\x07\x1b\x80-\x9f\n]{0,4096}(?:\x07|\x1b\\|\x9c))?"
-)
-_CSI = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-_OTHER_ESCAPE = r"\x1b[ -/]*[0-~]?"
-_SEQUENCE = re.compile(f"{_STRING}|{_CSI}|{_OTHER_ESCAPE}")
 _SGR = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]*)m")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BREAK = re.compile(r"[\r\n\u2028\u2029]+")
-# Invisible characters that reorder, join or hide what stands beside them, and halves of
-# surrogate pairs, which cannot even be written.
-_HIDDEN = re.compile(
-    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_MARK = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_PILED_MARKS = re.compile(f"({_MARK}{{3}}){_MARK}+")
 
 _NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _COLOURS = {30 + index: name for index, name in enumerate(_NAMES)} | {
@@ -44,8 +27,8 @@ _ATTRIBUTES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9
 def clean(text: str, limit: int = LIMIT) -> str:
     """One line, without anything a terminal would obey."""
     shortened = text[: limit * 4]  # bounds the work; sequences may still be cut out of it
-    flat = _BREAK.sub(" ", _SEQUENCE.sub("", shortened)).expandtabs(4)
-    return _cut(_visible(flat), limit, longer=len(text) > len(shortened))
+    flat = _BREAK.sub(" ", without_sequences(shortened)).expandtabs(4)
+    return _cut(visible(flat), limit, longer=len(text) > len(shortened))
 
 
 def clean_lines(text: str, limit: int = LIMIT) -> list[str]:
@@ -72,11 +55,6 @@ def _add(pieces: list[tuple[str, str]], text: str, style: str, room: int) -> int
     if shown:
         pieces.append((shown, style))
     return len(shown)
-
-
-def _visible(text: str) -> str:
-    without = _PILED_MARKS.sub(r"\1", _CONTROL.sub("", text))
-    return _HIDDEN.sub(lambda match: f"<U+{ord(match[0]):04X}>", without)
 
 
 def _cut(text: str, limit: int, *, longer: bool) -> str:
