@@ -35,7 +35,7 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     data = {"reason": request.reason} if request.reason else {}
     outcomes: list[Outcome] = []
     if runs:
-        outcomes += await acting_on_runs.act(engine, asker, request, runs, _end)
+        outcomes += await acting_on_runs.act(engine, asker, request, runs)
     for start in range(0, len(ids), CHUNK):
         wish = actions.Act(
             verb=request.verb,
@@ -48,7 +48,7 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
         )
         for acted in await engine.store.submit(actions.act, wish):
             if acted.running is not None:
-                _end(engine, acted.id, acted.running, request.verb, asker.who)
+                engine.end(acted.id, acted.running, Ending(request.verb), asker.who)
             outcomes.append(outcome(acted))
     return Acted(outcomes=outcomes, total=len(outcomes))
 
@@ -121,12 +121,3 @@ async def _why_not(engine: Engine, request: Preview, job: Job) -> str | None:
         )
         return refused.message if refused else None
     return None
-
-
-def _end(engine: Engine, job: int, lease: int, verb: str, by: str) -> None:
-    attempt = engine.attempts.get(job, lease)
-    if attempt is not None:
-        engine.ender.end(attempt, Ending(verb), by)
-    else:  # in a worker's hand, not begun: it comes back, and the wish is in its row
-        engine.ender.wish(job, lease, Ending(verb), by)
-        engine.python.take_back()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from redrive.protocol.commands import Act, Outcome
 from redrived.api.outcomes import refused
 from redrived.api.server import Asker
+from redrived.engine.attempt import Ending
 from redrived.engine.engine import Engine
 from redrived.store.run_actions import RunAct, act_on_runs
 from redrived.store.run_pages import run_number
 
-EndAttempt = Callable[[Engine, int, int, str, str], None]
 
-
-async def act(
-    engine: Engine, asker: Asker, request: Act, ids: Sequence[str], end: EndAttempt
-) -> list[Outcome]:
-    """An outcome for each run; `end` ends the attempts of its jobs that run now."""
+async def act(engine: Engine, asker: Asker, request: Act, ids: Sequence[str]) -> list[Outcome]:
+    """An outcome for each run; the attempts of its jobs that run now are ended."""
     wish = RunAct(
         verb=request.verb,
         runs=[run_number(id) for id in ids],
@@ -30,7 +27,7 @@ async def act(
     outcomes: list[Outcome] = []
     for acted in await engine.store.submit(act_on_runs, wish):
         for job in acted.running:
-            end(engine, job.id, job.running or 0, request.verb, asker.who)
+            engine.end(job.id, job.running or 0, Ending(request.verb), asker.who)
         problem = acted.refused
         outcomes.append(
             Outcome(

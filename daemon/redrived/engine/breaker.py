@@ -33,11 +33,23 @@ class Breakers:
         self._clock = clock
         self._ends: dict[str, deque[tuple[float, bool]]] = {}
         self._open: dict[str, Breaker] = {}
+        self._changes = self._landed = 0
 
     async def start(self) -> None:
-        for breaker in await self._store.read(breakers.read):
-            self._open[breaker.task] = breaker
-            self._probe_later(breaker)
+        await self.read()
+
+    async def read(self) -> None:
+        """Take over what other nodes have made of them, unless changes of ours are under way."""
+        changes = self._changes
+        found = {breaker.task: breaker for breaker in await self._store.read(breakers.read)}
+        if not changes == self._changes == self._landed:
+            return
+        known, self._open = self._open, found
+        for task, breaker in found.items():
+            if breaker != known.get(task) and breaker.state == "open":
+                self._probe_later(breaker)
+        for task in known.keys() - found.keys():
+            self._ends.pop(task, None)
 
     async def stop(self) -> None:
         """Nothing runs here by itself."""
@@ -106,4 +118,9 @@ class Breakers:
             self._open.pop(breaker.task, None)
         else:
             self._open[breaker.task] = breaker
-        self._store.submit(breakers.write, breaker, must_land=True)
+        self._changes += 1
+        writing = self._store.submit(breakers.write, breaker, must_land=True)
+        writing.add_done_callback(self._note_landed)
+
+    def _note_landed(self, _: object) -> None:
+        self._landed += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from redrived.engine.attempt import Attempt, Ending
@@ -38,6 +39,10 @@ class Ender:
     def wish(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End the job should it begin before it has come back."""
         self._wishes[job] = (lease, why, by)
+
+    def keep_wishes(self, leases: Container[tuple[int, int]]) -> None:
+        """Forget what was wished for jobs that this node does not hold."""
+        self._wishes = {job: wish for job, wish in self._wishes.items() if (job, wish[0]) in leases}
 
     def begun(self, attempt: Attempt) -> None:
         """An attempt begins; perhaps it was to be ended before that."""

@@ -9,7 +9,7 @@ from redrive.clock import Clock
 from redrive.config.sections import Config
 from redrive.config.sections import Pool as PoolSettings
 from redrive.protocol.queries import NodeRow
-from redrived.engine.attempt import Attempts
+from redrived.engine.attempt import Attempts, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
 from redrived.engine.definitions import Definitions
@@ -24,6 +24,7 @@ from redrived.engine.measures import Measures
 from redrived.engine.orphans import Orphans
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
+from redrived.engine.peers import Peers
 from redrived.engine.pipelines import Pipelines
 from redrived.engine.promoter import Promoter
 from redrived.engine.pruner import Pruner
@@ -126,6 +127,8 @@ class Engine:
             keep=lambda: self.definitions.config.store.keep,
             is_leader=lambda: self.leadership.is_held,
         )
+        self.gates = Gates(store, timers, clock)
+        self.peers = Peers(self)
         self.redrives = Redrives(store, self.definitions, timers, clock)
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)
@@ -141,11 +144,12 @@ class Engine:
             self.promoter,
             Watch(self.attempts, self.ender, clock),
             self.dispatcher,
-            Gates(store, timers, clock),
+            self.gates,
             self.timetable,
             self.redrives,
             self.pruner,
             self.disk,
+            self.peers,
         ]
 
     @property
@@ -158,6 +162,15 @@ class Engine:
     def is_idle(self) -> bool:
         """Whether nothing runs, and no worker holds anything."""
         return not self.dispatcher.is_leasing and not self.dispatcher.busy()
+
+    def end(self, job: int, lease: int, why: Ending, by: str) -> None:
+        """End an attempt, should this node run it; another one sees the wish in the row."""
+        attempt = self.attempts.get(job, lease)
+        if attempt is not None:
+            self.ender.end(attempt, why, by)
+        else:  # in hand, not begun: it comes back, or begins all the same
+            self.ender.wish(job, lease, why, by)
+            self.dispatcher.take_back()
 
     def drain(self, *, stop: bool) -> None:
         """Start nothing more; and go once everything has ended, if asked to."""

@@ -39,8 +39,12 @@ class Gates(Loop):
             self._timers.at("gate", self._next_at, self.wake)
         return is_due and opened.runs > 0  # with nobody let through, another node is at it
 
-    def _look(self, landed: Landed) -> None:
-        instant = landed.gate_opens_at
-        if instant is not None and (self._next_at is None or instant < self._next_at):
+    def due_sooner(self, instant: int) -> None:
+        """A gate is to open at `instant`; move the timer if that is sooner."""
+        if self._next_at is None or instant < self._next_at:
             self._next_at = instant
             self._timers.at("gate", instant, self.wake)
+
+    def _look(self, landed: Landed) -> None:
+        if landed.gate_opens_at is not None:
+            self.due_sooner(landed.gate_opens_at)

@@ -16,10 +16,17 @@ class Pauses:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._paused: dict[tuple[str, str], Pause] = {}
+        self._asked = self._answered = 0  # an answer never replaces one that was asked for later
 
-    async def read(self) -> None:
-        rows = await self._store.read(pauses.read)
-        self._paused = {(pause.kind, pause.name): pause for pause in rows}
+    async def read(self) -> bool:
+        """Ask the store; True when that is news."""
+        self._asked += 1
+        asked = self._asked
+        found = {(pause.kind, pause.name): pause for pause in await self._store.read(pauses.read)}
+        if asked < self._answered or found == self._paused:
+            return False
+        self._answered, self._paused = asked, found
+        return True
 
     async def change(self, wish: Pausing) -> bool:
         changed = await self._store.submit(pauses.pause, wish)

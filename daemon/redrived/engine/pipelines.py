@@ -13,6 +13,7 @@ from redrive.protocol.queries import PipelineRow
 from redrived.engine.definitions import Definitions, nearest
 from redrived.store import catalog
 from redrived.store.catalog import Entry, Registration, register
+from redrived.store.store import Connection
 
 if TYPE_CHECKING:
     from redrived.engine.engine import Engine
@@ -27,6 +28,7 @@ class Pipelines:
         self.versions: dict[str, Entry] = {}  # those in use, by the names that jobs pin
         self._engine = engine
         self._latest: dict[str, Entry] = {}
+        self._known = 0  # versions in the catalog when it was last read
 
     async def start(self) -> None:
         config = self._engine.definitions.config
@@ -66,6 +68,12 @@ class Pipelines:
         self._engine.use(config)
         return entry
 
+    async def look(self) -> None:
+        """Take up what other nodes have registered."""
+        if await self._engine.store.read(catalog.size) != self._known:
+            await self._read()
+            self._engine.use(self._engine.definitions.config)
+
     def latest(self, name: str) -> Entry:
         """The version that a run started now gets."""
         if name not in self._startable():
@@ -102,9 +110,13 @@ class Pipelines:
         }
 
     async def _read(self) -> None:
-        entries = await self._engine.store.read(catalog.in_use)
+        self._known, entries = await self._engine.store.read(_read_catalog)
         self.versions = {pinned_name(entry.name, entry.version): entry for entry in entries}
         self._latest = {entry.name: entry for entry in entries}
+
+
+def _read_catalog(connection: Connection) -> tuple[int, list[Entry]]:
+    return catalog.size(connection), catalog.in_use(connection)
 
 
 def _read_again(entry: Entry, config: Config) -> list[Registration]:

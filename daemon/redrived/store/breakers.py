@@ -34,7 +34,7 @@ def write(unit: Unit, changes: Sequence[Breaker]) -> list[None]:
             state=change.state,
             probe_at=change.probe_at,
         )
-        if known.rowcount == 0:
+        if known.rowcount == 0 and change.state == "open":  # else another node has closed it
             unit.execute(
                 "INSERT INTO breakers (task, state, opened_at, probe_at, why)"
                 " VALUES (:task, :state, :opened_at, :probe_at, :why)",

@@ -93,6 +93,11 @@ def read(connection: Connection, name: str, version: int | None = None) -> Entry
     return None if row is None else _entry(row)
 
 
+def size(connection: Connection) -> int:
+    """How many versions there are; none ever goes."""
+    return int(connection.execute(text("SELECT count(*) FROM catalog")).scalar_one())
+
+
 def in_use(connection: Connection) -> list[Entry]:
     """The latest version of each pipeline, and every other that a run still names."""
     rows = connection.execute(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlalchemy import Connection, text
 
 from redrive.clock import SECOND
@@ -9,6 +11,25 @@ from redrive.protocol.queries import DueRow
 
 MINUTE = 60 * SECOND
 MOST = 20_000  # rows looked at; beyond them the forecast says "at least"
+
+
+class ToDo(NamedTuple):
+    """What any node may do: lease what is ready, make ready what is due, open gates."""
+
+    is_ready: bool
+    due_at: int | None
+    gate_at: int | None
+
+
+def to_do(connection: Connection) -> ToDo:
+    return ToDo(*connection.execute(_TO_DO).one())
+
+
+_TO_DO = text(
+    "SELECT EXISTS (SELECT 1 FROM jobs WHERE waits = 'ready'),"
+    " (SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1),"
+    " (SELECT min(opens_at) FROM gates WHERE opens_at IS NOT NULL AND waiting > 0)"
+)
 
 
 def oldest_ready(connection: Connection) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from sqlalchemy import Connection, text
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
@@ -190,3 +191,16 @@ def _write(unit: Unit, picked: Picked) -> None:
             if job.id in picked.begun
         ]
     )
+
+
+def of_node(
+    connection: Connection, node: str
+) -> dict[tuple[int, int], tuple[str | None, str | None]]:
+    """What a node holds by its rows: (job, lease), and how it is to end, asked for by whom."""
+    found = connection.execute(
+        text(
+            "SELECT id, lease, ending, ending_by FROM jobs WHERE state = 'leased' AND node = :node"
+        ),
+        {"node": node},
+    )
+    return {(job, lease): (ending, by) for job, lease, ending, by in found}
