@@ -110,10 +110,11 @@ class Supervisor:
         )
         engine.reloader.when_begun.append(self.notifier.reloading)
         engine.reloader.when_over.append(self.notifier.ready)
-        node = Node(engine, self.notifier)
+        node = Node(engine, self.notifier, self.stop)
         bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))
         try:
+            await node.arrive()
             for service in (*engine.services, node, bridge, *self._http(engine, node)):
                 await service.start()
                 self._started.append(service)

@@ -10,9 +10,9 @@ from redrived.engine.timers import Timers
 from redrived.store.leaders import lead, resign
 from redrived.store.store import Store
 
-LENGTH = 15.0  # seconds that the lead lasts without being renewed
-RENEW = 5.0
-MARGIN = 3.0  # the holder stops trusting itself so much earlier
+LENGTH = 8.0  # seconds that the lead lasts without being renewed
+RENEW = 2.0
+MARGIN = 2.0  # the holder stops trusting itself so much earlier
 
 log = logging.getLogger(__name__)
 

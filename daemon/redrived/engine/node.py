@@ -2,21 +2,23 @@
 
 On PostgreSQL the leader looks for nodes that have fallen silent, and what a lost one had
 leased goes through the same verdict as anything that was lost. A node that finds itself
-given up ends what it no longer holds.
+given up ends what it no longer holds; one whose name is another's by now goes.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
 from redrive import __version__
 from redrive.clock import SECOND
-from redrive.errors import RedriveError
+from redrive.errors import AlreadyRunning, RedriveError
 from redrive.protocol.queries import PoolRow
-from redrived.engine.attempt import Ending
 from redrived.engine.engine import Engine
 from redrived.engine.health import Health
 from redrived.notify import Notifier
@@ -33,16 +35,26 @@ log = logging.getLogger(__name__)
 class Node:
     """Used by the main loop only."""
 
-    def __init__(self, engine: Engine, notifier: Notifier) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        notifier: Notifier,
+        give_up: Callable[[RedriveError], None] = lambda problem: None,
+    ) -> None:
         self.health = Health(engine, notifier)
         self._engine = engine
+        self._give_up = give_up
+        self._home = _home(engine.state_dir)
         self._started_at = engine.clock.now()
         self._beaten_at = self._steady_since = engine.clock.monotonic()
         self._rescued: set[tuple[int, int]] = set()  # leases of lost nodes, already settled
 
-    async def start(self) -> None:
+    async def arrive(self) -> None:
+        """Take the name, before anything is done in it; refused while another node bears it."""
         psutil.cpu_percent()  # the first answer says nothing; later ones are since the last
         await self._engine.store.submit(nodes.arrive, self._beat())
+
+    async def start(self) -> None:
         self._engine.timers.every("node beat", BEAT, self.beat_once)
         await self.health.start()
 
@@ -50,7 +62,7 @@ class Node:
         await self.health.stop()
         self._engine.timers.cancel("node beat")
         try:
-            await self._engine.store.submit(nodes.leave, None)
+            await self._engine.store.submit(nodes.leave, self._home)
         except RedriveError as problem:
             log.warning("the node could not sign off: %s", problem)
 
@@ -62,9 +74,11 @@ class Node:
             self._engine.measures.writes.note(self._engine.clock.monotonic() - asked_at)
             self._note_beat()
             if before == "lost":
-                await self._end_what_was_taken()
+                await self._engine.peers.look_at_leases()
             if self._may_accuse:
                 await self._look_after_others()
+        except AlreadyRunning as problem:
+            self._give_up(problem)
         except RedriveError as problem:  # a store in trouble; the writer has said so
             log.debug("no beat: %s", problem)
 
@@ -83,7 +97,7 @@ class Node:
 
     async def _look_after_others(self) -> None:
         store = self._engine.store
-        for missed in await store.submit(nodes.look_for_missing, None):
+        for missed in await store.submit(nodes.look_for_missing, self._engine.leadership.term):
             log.warning("node %s is %s", missed.name, missed.state)
         left: list[LeftBehind] = []
         for name in await store.read(nodes.lost):
@@ -93,16 +107,6 @@ class Node:
         self._engine.rescuer.settle(new)
         if new:
             log.warning("lost nodes left %d jobs leased; they are settled", len(new))
-
-    async def _end_what_was_taken(self) -> None:
-        """Others took this node for lost and gave its jobs away: they are not run twice."""
-        log.warning("this node was taken for lost; what it no longer holds is ended")
-        engine = self._engine
-        engine.python.take_back()
-        ours = await engine.store.read(nodes.leases, engine.node)
-        for attempt in engine.attempts:
-            if _lease(attempt.job) not in ours:
-                engine.ender.end(attempt, Ending.LOST, "the node was taken for lost")
 
     def _beat(self) -> NodeBeat:
         engine = self._engine
@@ -115,6 +119,7 @@ class Node:
             slots=config.daemon.concurrency,
             facts=NodeFacts(
                 pid=os.getpid(),
+                home=self._home,
                 busy=engine.dispatcher.busy().total(),
                 cpu=psutil.cpu_percent(),
                 memory=memory.used,
@@ -135,3 +140,13 @@ class Node:
 
 def _lease(job: InHand) -> tuple[int, int]:
     return job.id, job.lease
+
+
+def _home(folder: Path) -> str:
+    """What tells this node from another of its name: a word kept in its state directory."""
+    path = folder / "node.id"
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        path.write_text(uuid.uuid4().hex)
+        return _home(folder)

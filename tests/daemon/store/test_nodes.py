@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import pytest
 
 from redrive.clock import SECOND
+from redrive.errors import AlreadyRunning
 from redrived.store import nodes
 from redrived.store.database import Database
 from redrived.store.leaders import is_term, lead, resign
-from redrived.store.nodes import Missed, NodeBeat, NodeFacts
+from redrived.store.nodes import LOST, Missed, NodeBeat, NodeFacts
 from redrived.store.unit import Unit
 from support.clock import FakeClock
+from support.databases import postgresql_url
 from support.ground import Ground
 
 LENGTH = 15 * SECOND
@@ -35,7 +39,7 @@ async def test_a_node_tells_when_it_comes_and_goes(ground: Ground) -> None:
     assert ground.do(nodes.beat, a_beat(facts=NodeFacts(pid=1, busy=3))) == "up"
     (row,) = ground.ask(nodes.rows)
     assert (row.name, row.state, row.busy, row.leader) == ("n1", "up", 3, False)
-    ground.do(nodes.leave, None)
+    ground.do(nodes.leave, "")
     assert ground.do(nodes.arrive, a_beat()) == "stopped"
     assert told(ground) == [("node_started", "n1"), ("node_stopped", "n1"), ("node_started", "n1")]
 
@@ -50,11 +54,12 @@ async def test_a_silent_node_is_late_then_lost_and_each_is_told_once(
     database: Database, clock: FakeClock
 ) -> None:
     one, two = two_nodes(database, clock)
+    term = one.do(lead, LENGTH)
     found: list[Missed] = []
     for _ in range(20):
         clock.move(1)
         one.do(nodes.beat, a_beat())
-        found += one.do(nodes.look_for_missing, None)
+        found += one.do(nodes.look_for_missing, term)
     assert found == [Missed("two", "late"), Missed("two", "lost")]
     assert told(one)[2:] == [("node_late", "two"), ("node_lost", "two")]
     assert two.do(nodes.beat, a_beat()) == "lost"
@@ -63,9 +68,63 @@ async def test_a_silent_node_is_late_then_lost_and_each_is_told_once(
 
 async def test_a_node_that_stopped_is_not_missed(database: Database, clock: FakeClock) -> None:
     one, two = two_nodes(database, clock)
-    two.do(nodes.leave, None)
+    two.do(nodes.leave, "")
+    term = one.do(lead, LENGTH)
     clock.move(60)
-    assert one.do(nodes.look_for_missing, None) == []
+    assert one.do(nodes.look_for_missing, term) == []
+
+
+async def test_who_led_accuses_nobody_any_more(database: Database, clock: FakeClock) -> None:
+    one, two = two_nodes(database, clock)
+    Ground(database, clock, "three").do(nodes.arrive, a_beat())
+    term = one.do(lead, LENGTH)
+    clock.move(60)
+    two.do(lead, LENGTH)
+    assert one.do(nodes.look_for_missing, term) == []
+
+
+@pytest.fixture
+def rivals(clock: FakeClock) -> Iterator[tuple[Ground, Ground]]:
+    """Two nodes of one name, each with a state directory of its own."""
+    url = postgresql_url()
+    made = Ground(Database(url), clock, "n1"), Ground(Database(url), clock, "n1")
+    yield made
+    for each in made:
+        each.database.close()
+
+
+def at_home(home: str, pid: int = 1) -> NodeBeat:
+    return a_beat(facts=NodeFacts(pid=pid, home=home))
+
+
+async def test_the_name_of_a_living_node_is_its_own(rivals: tuple[Ground, Ground]) -> None:
+    one, two = rivals
+    one.do(nodes.arrive, at_home("one", pid=7))
+    with pytest.raises(AlreadyRunning) as refused:
+        two.do(nodes.arrive, at_home("two"))
+    assert refused.value.message == "a node named n1 is alive (pid 7, last beat 0 s ago)"
+    assert one.do(nodes.arrive, at_home("one")) == "up"  # after a crash, in its own directory
+    one.do(nodes.leave, "one")
+    assert two.do(nodes.arrive, at_home("two")) == "stopped"
+
+
+async def test_the_name_of_a_silent_node_can_be_taken_and_is_not_taken_back(
+    rivals: tuple[Ground, Ground], clock: FakeClock
+) -> None:
+    one, two = rivals
+    one.do(nodes.arrive, at_home("one"))
+    one.do(fall_silent, LOST)
+    two.do(nodes.arrive, at_home("two"))
+    with pytest.raises(AlreadyRunning, match="another node took the name n1"):
+        one.do(nodes.beat, at_home("one"))
+    one.do(nodes.leave, "one")
+    assert [row.state for row in two.ask(nodes.rows)] == ["up"]
+
+
+def fall_silent(unit: Unit, spans: Sequence[int]) -> list[None]:
+    for span in spans:
+        unit.execute("UPDATE nodes SET beat_at = beat_at - :span", span=span)
+    return [None] * len(spans)
 
 
 async def test_one_node_leads_until_it_renews_no_more(ground: Ground, clock: FakeClock) -> None:
