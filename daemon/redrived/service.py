@@ -7,6 +7,8 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+from redrive.errors import RedriveError
+
 log = logging.getLogger(__name__)
 
 
@@ -71,6 +73,10 @@ class Loop(ABC):
                     self.wake()
             except asyncio.CancelledError:
                 raise
+            except RedriveError as problem:
+                log.warning("%s goes on in a second: %s", self.name, problem)
+                await asyncio.sleep(1)
+                self.wake()
             except Exception:  # one bad round must not end the service
                 log.exception("%s failed; it goes on in a second", self.name)
                 await asyncio.sleep(1)

@@ -13,12 +13,11 @@ from redrive.protocol.announcements import JobVitals, Vitals
 from redrive.protocol.queries import Welcome
 from redrived.api.server import Server
 from redrived.api.table import table
+from redrived.api.tail import Tail
 from redrived.bus import Asker, Bus
 from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
 from redrived.processes.resources import Sampler, Usage
-from redrived.store import events
-from redrived.store.unit import Landed
 
 HEAD_EVERY = 1.0  # seconds; in that time a lost tail is noticed
 
@@ -29,31 +28,25 @@ class Bridge:
         self._bus = bus
         self._server = Server(bus, table(engine), self._welcome, engine.clock)
         self._sampler = Sampler()
-        self._head = 0  # the newest seq that has landed here
+        self._tail = Tail(engine.store, bus)
 
     async def start(self) -> None:
-        self._head = await self._engine.store.read(events.head)
         await self._bus.start()
-        self._engine.store.landed.append(self._tell)
+        await self._tail.start()
         await self._server.start()
         self._engine.timers.every("head", HEAD_EVERY, self._tell_head)
 
     async def stop(self) -> None:
         self._engine.timers.cancel("head")
         await self._server.stop()
-        self._engine.store.landed.remove(self._tell)
+        await self._tail.stop()
         await self._bus.stop()
 
-    def _tell(self, landed: Landed) -> None:
-        if landed.events:
-            self._head = landed.first_seq + len(landed.events) - 1
-            self._bus.publish(events.announced(landed))
-
-    async def _tell_head(self) -> None:
-        if not self._engine.store.database.is_sqlite:  # other nodes write too
-            self._head = await self._engine.store.read(events.head)
+    def _tell_head(self) -> None:
+        if not self._engine.store.database.is_sqlite:
+            self._tail.wake()  # other nodes write too
         now = self._engine.clock.now()
-        self._bus.head(self._head, now)
+        self._bus.head(self._tail.head, now)
         if self._bus.connections["events"]:
             self._bus.vitals(self._vitals(now))
 

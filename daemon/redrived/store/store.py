@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from redrive.clock import Clock
-from redrive.errors import RedriveError
+from redrive.errors import RedriveError, TryLater
 from redrived.store import tallies
 from redrived.store.database import Database, Durability, Trouble, said
 from redrived.store.group import Operation
@@ -95,8 +95,18 @@ class Store:
         """Ask something of the committed state, in a thread of its own."""
 
         def ask() -> Result:
-            with self.database.readers.connect() as connection, connection.begin():
-                return question(connection, *args, **kwargs)
+            try:
+                with self.database.readers.connect() as connection, connection.begin():
+                    return question(connection, *args, **kwargs)
+            except Exception as error:
+                trouble = self.database.trouble(error)
+                if trouble is None:
+                    raise
+                raise TryLater(
+                    f"the store cannot be asked now ({trouble.in_words}): {said(error)}",
+                    hint="`redrive doctor` says more",
+                    retry_after=1.0,
+                ) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
 
