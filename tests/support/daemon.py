@@ -29,6 +29,8 @@ shutdown_grace = "5s"
 
 
 class Daemon:
+    program: tuple[str, ...] = ("-m", "redrived")
+
     def __init__(self, folder: Path, config: str = "", base: str = BASE) -> None:
         self.folder = folder
         self.config = folder / "config.toml"
@@ -46,7 +48,7 @@ class Daemon:
         limit = [] if open_files is None else ["prlimit", f"--nofile={open_files}"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*limit, sys.executable, "-m", "redrived", "--config", str(self.config)],
+                [*limit, sys.executable, *self.program, "--config", str(self.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
