@@ -22,7 +22,7 @@ from redrive.protocol.queries import (
 )
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.store import events, groups, jobs
+from redrived.store import events, groups, jobs, tallies
 from redrived.store.filtering import where
 from redrived.store.store import Condition, Connection
 
@@ -46,29 +46,36 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
             f"a page of {request.limit} jobs is not possible", hint=f"1 to {MOST_ON_A_PAGE}"
         )
     clause, sort = condition(engine, request.where)
+    filter = filters.parse(request.where)
 
     def ask(connection: Connection) -> JobPage:
+        total, exact = None, True
+        if request.count or request.offset:
+            total = tallies.matching(tallies.read(connection), filter)
+        if request.count and total is None:
+            total = jobs.count(connection, clause, COUNT_UP_TO)
+            exact = total < COUNT_UP_TO
         page = jobs.page(
             connection,
             clause,
             sort=request.sort or sort or "-id",
             limit=request.limit,
             after=request.after,
-            offset=request.offset,
+            offset=request.offset or 0,
+            total=total if exact else None,
         )
-        total = jobs.count(connection, clause, COUNT_UP_TO) if request.count else None
         return JobPage(
             jobs=page.jobs,
             after=page.after,
             as_of=page.as_of,
-            total=total,
-            exact=total is None or total < COUNT_UP_TO,
+            total=total if request.count else None,
+            exact=exact,
         )
 
     return await engine.store.read(ask)
 
 
-COUNT_UP_TO = 100_000  # beyond it, "more than" is all a screen needs to know
+COUNT_UP_TO = 1_000_000  # where the counts cannot tell; beyond it "more than" is all one is told
 
 
 async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> GroupPage:

@@ -59,9 +59,14 @@ def page(
     sort: str = "-id",
     limit: int = 50,
     after: str | None = None,
-    offset: int | None = None,
+    offset: int = 0,
+    total: int | None = None,
 ) -> Page:
-    """A page of jobs, found by where the last one ended rather than by counting rows."""
+    """A page of jobs, found by where the last one ended rather than by counting rows.
+
+    A jump has to count them. Where it is known how many there are, it counts from the end that
+    is nearer, so that the last page of a million costs no more than the first.
+    """
     name = sort.removeprefix("-")
     column = _SORTS.get(name)
     if column is None:
@@ -69,16 +74,18 @@ def page(
     down = sort.startswith("-")
     # What has never ended comes before everything that has; NULL is beyond no cursor.
     key = func.coalesce(column, 0) if column.nullable else column
-    order = [key.desc(), jobs.c.id.desc()] if down else [key, jobs.c.id]
-    if name == "id":
-        order = order[:1]
-    chosen = select(jobs.c.id).order_by(*order).limit(limit + 1)
+    order = _ordered(name, key, down)
+    chosen = select(jobs.c.id)
     if where is not None:
         chosen = chosen.where(where)
     if after is not None:
         chosen = chosen.where(_beyond(name, key, after, down))
-    if offset:
-        chosen = chosen.offset(offset)
+    if total is not None and after is None and offset > total // 2:
+        first = max(0, total - offset - limit - 1)
+        last = max(0, total - offset)
+        chosen = chosen.order_by(*_ordered(name, key, not down)).limit(last - first).offset(first)
+    else:
+        chosen = chosen.order_by(*order).limit(limit + 1).offset(offset)
     # Whole rows are read only once it is known which: sorting drags nothing along.
     query = select(jobs, key.label("sorted_by")).where(jobs.c.id.in_(chosen)).order_by(*order)
     rows = [dict(row) for row in connection.execute(query).mappings()]
@@ -89,6 +96,11 @@ def page(
         cursor = msgspec.json.encode([rows[-1]["sorted_by"], rows[-1]["id"]]).decode()
     seq = connection.execute(text("SELECT value FROM counters WHERE name = 'seq'")).scalar_one()
     return Page([record(row) for row in rows], cursor, seq)
+
+
+def _ordered(name: str, key: ColumnElement[Any], down: bool) -> list[ColumnElement[Any]]:
+    keys = [key] if name == "id" else [key, jobs.c.id]
+    return [each.desc() if down else each.asc() for each in keys]
 
 
 def _beyond(name: str, key: ColumnElement[Any], after: str, down: bool) -> ColumnElement[bool]:
@@ -117,7 +129,9 @@ def matching(
     return list(connection.execute(query.order_by(jobs.c.id)).scalars())
 
 
-def count(connection: Connection, where: ColumnElement[bool] | None, limit: int = 100_000) -> int:
+def count(
+    connection: Connection, where: ColumnElement[bool] | None, limit: int | None = None
+) -> int:
     """How many match, counted up to a limit: nothing on a screen waits for more."""
     query = select(jobs.c.id)
     if where is not None:

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
+from redrive.filters import Filter, Match, matches
+from redrive.filters.terms import SCREEN_STATES
 from redrive.lifecycle import JobState
+from redrive.models import Job
 from redrived.store.unit import Unit
 
 Counts = dict[str, dict[str, dict[str, int]]]  # queue → task → state → jobs
@@ -51,6 +54,28 @@ def correct(unit: Unit, items: Sequence[Sequence[Missing]]) -> list[None]:
         for each in item:
             unit.moved(each.queue, each.task, None, each.state, each.n)
     return [None] * len(items)
+
+
+_STATES = {str(state) for state in JobState} | SCREEN_STATES.keys()
+
+
+def matching(counts: Counts, filter: Filter) -> int | None:
+    """How many jobs match, where the counts can tell; None where only the rows can."""
+    if not all(isinstance(term, Match) and _is_counted(term) for term in filter.terms):
+        return None
+    return sum(
+        n
+        for queue, tasks in counts.items()
+        for task, states in tasks.items()
+        for state, n in states.items()
+        if matches(filter, Job(id=0, task=task, queue=queue, state=JobState(state)), now=0)
+    )
+
+
+def _is_counted(term: Match) -> bool:
+    if term.key == "state":
+        return all(word in _STATES for (word,) in term.words)
+    return term.key in ("queue", "task")
 
 
 def by_state(counts: Counts) -> dict[str, int]:

@@ -70,6 +70,21 @@ def test_pages_show_every_job_once_in_the_order_of_the_sort(
     assert sorted(seen) == everything
 
 
+@pytest.mark.parametrize("direction", ["", "-"])
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_jump_leads_to_the_same_page_from_whichever_end_it_is_counted(
+    ground: Ground, clock: FakeClock, sort: str, direction: str
+) -> None:
+    total = len(some_of_everything(ground, clock))
+    whole: Page = ground.ask(jobs.page, None, sort=direction + sort, limit=100)
+    for offset in (0, 5, 12, 13, 18, 19, 20, 23, 24, 30):
+        page: Page = ground.ask(
+            jobs.page, None, sort=direction + sort, limit=5, offset=offset, total=total
+        )
+        assert page.jobs == whole.jobs[offset : offset + 5]
+        assert (page.after is None) == (offset + 5 >= total)
+
+
 def test_what_has_not_ended_comes_before_what_has(ground: Ground) -> None:
     waiting, done, done_later = (place.id for place in ground.add(*_jobs(3, held=False)))
     hand = {job.id: job for job in ground.take(3)}

@@ -7,11 +7,13 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
+from redrive.filters import parse
 from redrive.lifecycle import JobState
-from redrived.store import tallies
+from redrived.store import jobs, tallies
 from redrived.store.actions import Act, act
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
+from redrived.store.filtering import where
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check
@@ -38,6 +40,34 @@ def test_jobs_are_counted_by_queue_task_and_state(ground: Ground) -> None:
     assert tallies.by_queue(counts)["default"] == {"queued": 8}
     assert ground.ask(tallies.missing) == []
     check(ground)
+
+
+@pytest.mark.parametrize(
+    ("filter", "number"),
+    [
+        ("", 12),
+        ("state:queued", 8),
+        ("state:running,retrying,dead", 3),
+        ("!state:queued queue:bulk", 4),
+        ("task:w* queue:default", 4),
+        ("task:work task:other !queue:b*", 8),
+        ("queue:none", 0),
+        ("state:dead sort:-next", 1),
+    ],
+)
+def test_lists_by_queue_task_and_state_are_counted_without_reading_them(
+    ground: Ground, filter: str, number: int
+) -> None:
+    some_jobs(ground)
+
+    assert tallies.matching(ground.ask(tallies.read), parse(filter)) == number
+    clause = where(parse(filter), ground.clock.now(), is_sqlite=ground.database.is_sqlite)
+    assert ground.ask(jobs.count, clause) == number
+
+
+@pytest.mark.parametrize("filter", ["state:scheduled", "state:dead,held", "id>3", "work", "age>1h"])
+def test_what_the_counts_cannot_tell_apart_is_left_to_the_rows(filter: str) -> None:
+    assert tallies.matching({"q": {"work": {"dead": 3}}}, parse(filter)) is None
 
 
 def test_every_state_is_named_also_the_empty_ones(ground: Ground) -> None:
