@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.models import Event
+from redrive.protocol.queries import GroupPage, ListGroups
 from redrive_tui.frame import TABS
 from redrive_tui.link_state import LinkWord
 from redrive_tui.liveness import LATE_AFTER
@@ -216,6 +218,25 @@ async def test_a_fault_in_a_worker_is_told_and_the_console_stays(
         assert any("a fault in the console itself" in text for text in stage.toasts)
         await stage.press("2")
         assert stage.console.pane.context == "jobs"
+
+
+async def test_a_list_that_takes_long_to_read_is_read_again_less_often() -> None:
+    async with on_stage() as stage:
+        mirror, source = stage.console.mirror, stage.source
+        read = source._listgroups
+
+        def slow(query: ListGroups) -> GroupPage:
+            stage.clock.move(2)
+            return read(query)
+
+        source._listgroups = slow  # type: ignore[method-assign]
+        await stage.press("3")
+        asked = len(source.asked)
+        mirror.apply([Event(seq=mirror.seq + 1, at=incident.NOW, type="job_killed", job=7)])
+        await stage.pass_time(17)
+        assert len(source.asked) == asked
+        await stage.pass_time(2)
+        assert len(source.asked) > asked
 
 
 async def test_an_error_from_the_daemon_is_told_as_it_is() -> None:

@@ -25,6 +25,7 @@ from redrive_tui.wishes import Fate
 
 Answer = TypeVar("Answer")
 REREAD_EVERY = 1.0  # seconds, while events come in
+SHARE = 0.1  # of the daemon's time, at most, that reading a costly list again may take
 
 
 def fault_of(event: Worker.StateChanged) -> str:
@@ -90,6 +91,7 @@ class Pane(Vertical):
         self.frozen = False  # by `u`: what is shown stays
         self._has_read = False
         self._read_at = 0.0
+        self._read_took = 0.0
         self._read_seq = -1
         self._reading = False
 
@@ -165,6 +167,7 @@ class Pane(Vertical):
                 self._read_seq = -1  # whatever there is, it is news
         finally:
             self._reading = False
+            self._read_took = self.desk.mirror.clock.monotonic() - self._read_at
         self.catch_up()
 
     async def guarded(self, reading: Awaitable[None]) -> bool:
@@ -192,7 +195,7 @@ class Pane(Vertical):
     def _is_due(self) -> bool:
         mirror = self.desk.mirror
         waited = mirror.clock.monotonic() - self._read_at
-        return waited >= REREAD_EVERY and mirror.link.word == "live"
+        return waited >= max(REREAD_EVERY, self._read_took / SHARE) and mirror.link.word == "live"
 
     async def answer_to(self, dialog: ModalScreen[Answer]) -> Answer:
         """Show a dialog and wait for what it answers; for workers."""
