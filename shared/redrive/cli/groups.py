@@ -30,7 +30,13 @@ _COLUMNS = (
     ],
 )
 @listing.where_option
-@click.option("--limit", type=click.IntRange(min=1), default=200, metavar="N")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=200,
+    metavar="N",
+    help="At most so many; default: 200.",
+)
 @click.pass_obj
 def groups(settings: Settings, where: str | None, limit: int) -> None:
     """List error groups: jobs whose last errors look alike."""

@@ -28,7 +28,13 @@ _COLUMNS = (
     cls=Verb,
     examples=["redrive redrives", "redrive pause redrive:3", "redrive undo 3"],
 )
-@click.option("--limit", type=click.IntRange(min=1), default=100, metavar="N")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    metavar="N",
+    help="At most so many; default: 100.",
+)
 @click.pass_obj
 def redrives(settings: Settings, limit: int) -> None:
     """List redrives with their progress, the newest first."""

@@ -39,7 +39,12 @@ _BATCHES = (
     cls=Verb,
     examples=["redrive runs", "redrive runs --where 'state:failed batch:2026-11'"],
 )
-@listing.where_option
+@click.option(
+    "--where",
+    "-w",
+    metavar="FILTER",
+    help="By pipeline, state, batch and key, as in `state:failed batch:b1`; a word: in the key.",
+)
 @listing.page_options
 @click.pass_obj
 def runs(settings: Settings, where: str | None, limit: int | None, after: str | None) -> None:
@@ -55,7 +60,13 @@ def runs(settings: Settings, where: str | None, limit: int | None, after: str | 
 
 
 @click.command(cls=Verb, examples=["redrive batches"])
-@click.option("--limit", type=click.IntRange(min=1), default=200, metavar="N")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=200,
+    metavar="N",
+    help="At most so many; default: 200.",
+)
 @click.pass_obj
 def batches(settings: Settings, limit: int) -> None:
     """List batches: their runs by state, and the gates they wait at."""

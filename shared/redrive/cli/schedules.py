@@ -41,7 +41,7 @@ def _row(schedule: ScheduleRow) -> tuple[object, ...]:
     return (
         schedule.name,
         "PAUSED" if schedule.paused else "",
-        f"{schedule.words} ({schedule.timezone})",
+        schedule.words,
         upcoming,
         schedule.what,
         last and f"{last.state or last.outcome} {words.relative(last.at, now)}",
