@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from msgspec import NODEFAULT, Struct
+from msgspec import Struct
 from msgspec.structs import fields
 
 from redrive.config import load, show
-from redrive.config.lines import Key, Lines
-from redrive.config.sections import ManualRetry, Retry, Section, Tables
-from redrive.config.written import tables
+from redrive.config.sections import ManualRetry, Section, Tables
 from redrive.policy import RetryPolicy, resolve
-
-REFERENCE = Path(__file__).parents[3] / "config.toml"
-SWITCHED_OFF = re.compile(r"^#(?=[\[\w])", re.MULTILINE)
-
-
-class Mention(NamedTuple):
-    """A key that stands in the file, and the section and value it was read into."""
-
-    key: Key
-    section: Struct
-    name: str
-    value: Any
+from support.reference_config import REFERENCE, Mention, default_of, mentions, switched_on
 
 
 @pytest.fixture(scope="module")
@@ -37,31 +22,8 @@ def text() -> str:
 
 
 @pytest.fixture(scope="module")
-def everything(text: str, tmp_path_factory: pytest.TempPathFactory) -> list[Mention]:
-    """All that the file mentions once every line of it is switched on."""
-    path = tmp_path_factory.mktemp("config") / "config.toml"
-    path.write_text(SWITCHED_OFF.sub("", text))
-    return list(mentions(tomllib.loads(path.read_text()), tables(load(path).config), ()))
-
-
-def mentions(written: dict[str, Any], read: Struct | dict[str, Any], key: Key) -> Iterator[Mention]:
-    for name, item in written.items():
-        if isinstance(read, Struct):
-            field = next(field for field in fields(read) if field.encode_name == name)
-            value = getattr(read, field.name)
-            yield Mention((*key, name), read, field.name, value)
-        else:
-            value = read.get(name)
-        pairs = (
-            enumerate(zip(item, value, strict=True))
-            if isinstance(value, list)
-            else [(None, (item, value))]
-        )
-        for place, (one, its) in pairs:
-            if isinstance(its, Struct | dict) and isinstance(one, dict):
-                yield from mentions(
-                    one, its, (*key, name) if place is None else (*key, name, place)
-                )
+def everything(tmp_path_factory: pytest.TempPathFactory) -> list[Mention]:
+    return mentions(tmp_path_factory.mktemp("config"))
 
 
 def sections_of(kind: type[Struct]) -> Iterator[type[Struct]]:
@@ -89,27 +51,14 @@ def test_every_key_is_mentioned(everything: list[Mention], text: str) -> None:
         assert re.search(rf"^#?\[+{field.encode_name}\b", text, re.MULTILINE), field.name
 
 
-def test_a_setting_that_is_switched_off_shows_its_default(
-    everything: list[Mention], text: str
-) -> None:
-    lines = Lines(SWITCHED_OFF.sub("", text))
-    rows = text.splitlines()
+def test_a_setting_that_is_switched_off_shows_its_default(everything: list[Mention]) -> None:
     compared = 0
-    for key, section, name, value in everything:
-        default = default_of(section, name)
-        if rows[lines[key] - 1].startswith(f"#{key[-1]} = ") and default not in (None, {}, ()):
+    for key, section, name, value, row in everything:
+        default = default_of(type(section), name)
+        if row.startswith(f"#{key[-1]} = ") and default not in (None, {}, ()):
             assert (key, value) == (key, default)
             compared += 1
     assert compared >= 40
-
-
-def default_of(section: Struct, name: str) -> Any:
-    """`None` when there is none, or nothing but an example could stand for it."""
-    kind = RetryPolicy if isinstance(section, Retry) else type(section)
-    field = next(field for field in fields(kind) if field.name == name)
-    if field.default_factory is not NODEFAULT:
-        return field.default_factory()
-    return None if field.default is NODEFAULT else field.default
 
 
 def test_the_default_policy_is_the_one_that_is_built_in() -> None:
@@ -120,7 +69,7 @@ def test_the_default_policy_is_the_one_that_is_built_in() -> None:
 
 def test_what_show_prints_is_the_same_config_again(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config.toml"
-    path.write_text(SWITCHED_OFF.sub("", text).replace("${TOKEN:-none}", "none"))
+    path.write_text(switched_on(text).replace("${TOKEN:-none}", "none"))
     first = load(path)
     path.write_text(show(first))
     again = load(path)
