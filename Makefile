@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage check format bench lock clean
+.PHONY: help run demo test coverage check format docs bench lock clean
 
 help:  ## what this Makefile can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ check: $(VENV)/dev  ## what CI runs: format, lint, types, imports
 format: $(VENV)/dev  ## put the code in its format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/dev  ## write anew the pages of docs/ that come from the code
+	PYTHONPATH=tests $(BIN)/python -m support.pages
 
 bench: $(VENV)/dev  ## measure the speed of the store
 	$(BIN)/python bench/store.py

@@ -90,7 +90,7 @@ class LazyNoun(Noun):
         self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._sections = sections
+        self.sections = sections
         self._homes = {name: home for homes in sections.values() for name, home in homes.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -106,7 +106,7 @@ class LazyNoun(Noun):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         room = formatter.width - 6 - max(map(len, self._homes))
-        for title, homes in self._sections.items():
+        for title, homes in self.sections.items():
             with formatter.section(title):
                 commands = [(name, self.get_command(ctx, name)) for name in homes]
                 formatter.write_dl(
