@@ -294,9 +294,12 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
 
 
 def _postgresql_engines(url: str, durability: Durability) -> tuple[Engine, Engine]:
+    from redrived.store.deadline import BoundedConnection  # brings the driver
+
+    # A node that stands still in mid-commit holds up all the others: not for long.
     settings = (
-        "-c statement_timeout=30000 -c lock_timeout=5000"
-        " -c idle_in_transaction_session_timeout=60000 -c application_name=redrive"
+        "-c statement_timeout=9000 -c lock_timeout=5000"
+        " -c idle_in_transaction_session_timeout=5000 -c application_name=redrive"
     )
     arguments: dict[str, Any] = {
         "connect_timeout": 5,
@@ -320,4 +323,10 @@ def _postgresql_engines(url: str, durability: Durability) -> tuple[Engine, Engin
         isolation_level="REPEATABLE READ",  # several questions, one snapshot
         connect_args={**arguments, "options": f"{settings} -c default_transaction_read_only=on"},
     )
+
+    def connect(_dialect: object, _record: object, args: Any, options: Any) -> Any:
+        return BoundedConnection.connect(*args, **options)
+
+    for engine in (writers, readers):
+        event.listen(engine, "do_connect", connect)
     return writers, readers
