@@ -129,7 +129,9 @@ class Engine:
         )
         self.gates = Gates(store, timers, clock)
         self.peers = Peers(self)
-        self.redrives = Redrives(store, self.definitions, timers, clock)
+        self.redrives = Redrives(
+            store, self.definitions, timers, clock, is_leader=lambda: self.leadership.is_held
+        )
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)
         self.timetable = Timetable(self, timers, is_leader=lambda: self.leadership.is_held)

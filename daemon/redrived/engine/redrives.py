@@ -1,14 +1,15 @@
 """Works off redrives: a canary first, at a pace, watched, stopped when too many fail again.
 
 Every decision is made from the counts in the store and what has settled since; a restart
-goes on with both.
+goes on with both. Of several nodes the leader works them off, and finds in the rows what has
+ended on others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from redrive.clock import SECOND, Clock
 from redrive.errors import NotFound, WrongState
@@ -23,6 +24,7 @@ from redrived.store.store import Store
 from redrived.store.unit import Landed
 
 PORTION = 1_000  # jobs in one write
+SWEEP = 1.0  # seconds between looks at what other nodes have ended
 ENOUGH = 5  # ends seen before a share of failures means anything
 
 log = logging.getLogger(__name__)
@@ -32,11 +34,17 @@ class Redrives(Loop):
     """Used by the main loop only."""
 
     def __init__(
-        self, store: Store, definitions: Definitions, timers: Timers, clock: Clock
+        self,
+        store: Store,
+        definitions: Definitions,
+        timers: Timers,
+        clock: Clock,
+        is_leader: Callable[[], bool],
     ) -> None:
         super().__init__()
         self.definitions = definitions
         self._store = store
+        self._is_leader = is_leader
         self._timers = timers
         self._clock = clock
         self._under_way: dict[int, int] = {}  # requeued job → its redrive
@@ -44,10 +52,13 @@ class Redrives(Loop):
         self._begun_at: dict[int, int] = {}  # since when a redrive keeps its pace
 
     async def start(self) -> None:
+        self._settled = await self._store.read(redrives.ended)
         for row in await self._store.read(redrives.rows, 1_000, only_active=True):
             for job in await self._store.read(redrives.under_way, row.id):
                 self._under_way[job] = row.id
         self._store.landed.append(self._look)
+        if not self._store.database.is_sqlite:
+            self._timers.every("redrives", SWEEP, self.wake)
         await super().start()
         self.wake()
 
@@ -104,6 +115,8 @@ class Redrives(Loop):
 
     async def run_once(self) -> bool:
         await self._note_settled()
+        if not self._is_leader():
+            return False
         again = False
         for row in await self._store.read(redrives.rows, 1_000, only_active=True):
             again = await self._advance(row) or again
@@ -227,6 +240,8 @@ class Redrives(Loop):
 
     async def _note_settled(self) -> None:
         settled, self._settled = self._settled, []
+        if self._is_leader() and not self._store.database.is_sqlite:
+            settled = await self._store.read(redrives.ended)  # those of other nodes as well
         if settled:
             await asyncio.gather(*self._submit(settled))
 

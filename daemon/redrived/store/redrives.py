@@ -113,6 +113,7 @@ def requeue_portion(unit: Unit, portions: Sequence[Portion]) -> list[list[Acted]
 
 
 def _requeue(unit: Unit, portion: Portion) -> list[Acted]:
+    unit.lock("redrives")  # a small one is worked off by the node that was asked
     rows = unit.execute(
         "SELECT job FROM redrive_jobs WHERE redrive = :id AND outcome IS NULL"
         " ORDER BY job LIMIT :n",
@@ -150,8 +151,16 @@ def _requeue(unit: Unit, portion: Portion) -> list[Acted]:
 
 
 def settle(unit: Unit, items: Sequence[Settled]) -> list[None]:
-    """Note how requeued jobs have ended."""
-    _note(unit, [(redrive, job, outcome, None) for redrive, job, outcome in items])
+    """Note how requeued jobs have ended; whoever notes it first is counted."""
+    source = unit.database.rows("redrive bigint", "job bigint", "outcome")
+    noted = unit.over(
+        items,
+        f"UPDATE redrive_jobs SET outcome = r.outcome FROM {source}"
+        " WHERE redrive_jobs.redrive = r.redrive AND redrive_jobs.job = r.job"
+        " AND redrive_jobs.outcome = 'requeued'"
+        " RETURNING redrive_jobs.redrive, redrive_jobs.outcome",
+    )
+    _count(unit, Counter((redrive, outcome) for redrive, outcome in noted))
     return [None] * len(items)
 
 
@@ -165,7 +174,11 @@ def _note(unit: Unit, rows: Sequence[tuple[int, int, str, str | None]]) -> None:
         "UPDATE redrive_jobs SET outcome = r.outcome, why = r.why"
         f" FROM {source} WHERE redrive_jobs.redrive = r.redrive AND redrive_jobs.job = r.job",
     )
-    for (redrive, outcome), n in Counter((row[0], row[2]) for row in rows).items():
+    _count(unit, Counter((row[0], row[2]) for row in rows))
+
+
+def _count(unit: Unit, outcomes: Counter[tuple[int, str]]) -> None:
+    for (redrive, outcome), n in outcomes.items():
         column = _COUNTED[outcome]
         unit.execute(
             f"UPDATE redrives SET {column} = {column} + :n WHERE id = :id", n=n, id=redrive
@@ -199,11 +212,13 @@ def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def _undo(unit: Unit, id: int, by: str) -> int:
+    unit.lock("redrives")
+    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
     rows = unit.execute(
         "SELECT jobs.id, jobs.queue, jobs.task, jobs.run_id, redrive_jobs.state,"
         " redrive_jobs.attempts FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
         " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome = 'requeued'"
-        " AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1",
+        f" AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1{lock}",
         id=id,
     ).all()
     unit.over(
@@ -261,6 +276,24 @@ def rows(connection: Connection, limit: int = 100, only_active: bool = False) ->
             why=row[12],
         )
         for row in found
+    ]
+
+
+def ended(connection: Connection) -> list[Settled]:
+    """Requeued jobs of those under way that have ended, and nobody has noted it."""
+    found = connection.execute(
+        text(
+            "SELECT redrive_jobs.redrive, jobs.id, jobs.state FROM redrives"
+            " JOIN redrive_jobs ON redrive_jobs.redrive = redrives.id"
+            " JOIN jobs ON jobs.id = redrive_jobs.job AND jobs.life > redrive_jobs.life"
+            " WHERE redrives.state IN ('canary', 'running', 'paused', 'watching')"
+            " AND redrive_jobs.outcome = 'requeued'"
+            " AND jobs.state IN ('done', 'dead', 'cancelled')"
+        )
+    )
+    return [
+        Settled(redrive, job, "done" if state == "done" else "dead")
+        for redrive, job, state in found
     ]
 
 
