@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.request import urlopen
@@ -85,7 +85,7 @@ def stanzas(example: Example) -> int:
 
 
 @contextmanager
-def locked(example: Example) -> Iterator[None]:
+def locked(example: Example) -> Generator[None]:
     """Nobody else reads or writes the database meanwhile."""
     with closing(database(example)) as db:
         db.execute("BEGIN EXCLUSIVE")

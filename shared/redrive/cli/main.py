@@ -20,7 +20,7 @@ _INTERRUPTED = 130
 
 # The verbs as the help shows them, each with its module beside this one.
 _SECTIONS = {
-    "Begin": {"up": "up", "status": "status", "doctor": "doctor"},
+    "Begin": {"up": "up", "demo": "demo", "status": "status", "doctor": "doctor"},
     "New work": {"enqueue": "enqueue", "start": "start", "trigger": "pausing"},
     "Look": {
         "jobs": "jobs",

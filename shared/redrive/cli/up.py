@@ -32,13 +32,17 @@ def up(settings: Settings) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         _become(_daemon(settings))
     if not _answers(settings):
-        _start(settings)
+        start_daemon(settings)
     open_console(settings)
 
 
 def open_console(settings: Settings) -> NoReturn:
     """In place of this process."""
-    _become([sys.executable, "-m", "redrive_tui", "--config", _config_path(settings)])
+    _become(console_command(settings))
+
+
+def console_command(settings: Settings) -> list[str]:
+    return [sys.executable, "-m", "redrive_tui", "--config", _config_path(settings)]
 
 
 def _daemon(settings: Settings) -> list[str]:
@@ -65,7 +69,8 @@ def _answers(settings: Settings) -> bool:
     return True
 
 
-def _start(settings: Settings) -> None:
+def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
+    """In the background, and answering when this returns."""
     folder = state_dir(settings.config)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "redrived.log"
@@ -89,6 +94,7 @@ def _start(settings: Settings) -> None:
                 hint=f"its log is {log}",
             )
         time.sleep(_POLL)
+    return process
 
 
 class _Failed(RedriveError):
