@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import redrive
 from redrive.config import ConfigRejected, load
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
 from support.commands_doc import verbs
@@ -204,6 +205,12 @@ def test_every_key_of_the_config_has_a_word_about_it() -> None:
 def row_of(header: str, key: str) -> str:
     section = (DOCS / "configuration.md").read_text().partition(f"## `{header}`\n")[2]
     return next(row for row in section.splitlines() if row.startswith(f"| `{key}` |"))
+
+
+def test_the_page_on_handlers_names_all_that_redrive_offers() -> None:
+    text = (DOCS / "handlers.md").read_text()
+    for name in set(redrive.__all__) - {"__version__"}:
+        assert name in text, name
 
 
 def test_the_readme_links_every_page() -> None:

@@ -31,7 +31,11 @@ def check(settings: Settings) -> None:
     if settings.as_json:
         print_json({"path": found.path, "ok": True, **counts})
     else:
-        listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        listed = ", ".join(
+            f"{count} {name if count > 1 else name.removesuffix('s')}"
+            for name, count in counts.items()
+            if count
+        )
         say(f"{found.path} is right: {listed}")
 
 
