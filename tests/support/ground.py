@@ -13,12 +13,12 @@ from redrive.models import Event, Job
 from redrived.store import events, jobs, tallies
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
+from redrived.store.group import Entry, Operation, run_group
 from redrived.store.leases import Leased, lease
 from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.schema import migrate
 from redrived.store.settle import Completed, Ended, complete, end
 from redrived.store.unit import Landed, Unit
-from redrived.store.group import Entry, Operation, run_group
 from support.clock import FakeClock
 
 Item = TypeVar("Item")

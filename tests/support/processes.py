@@ -84,5 +84,5 @@ def is_alive(pid: int) -> bool:
 async def eventually(fact: Callable[[], object]) -> None:
     """For what another process does in its own time, and nobody announces."""
     async with asyncio.timeout(PATIENCE):
-        while not fact():  # noqa: ASYNC110 - there is no event between processes
+        while not fact():
             await asyncio.sleep(0.005)

@@ -7,7 +7,7 @@ from importlib import import_module
 from redrive.clock import SECOND
 
 # In this order: the second takes over constants of the first.
-QUICK = {
+QUICK: dict[str, dict[str, float]] = {
     "redrived.store.nodes": {"LATE": 2 * SECOND, "LOST": 4 * SECOND},
     "redrived.engine.node": {"BEAT": 0.5},
     "redrived.engine.leadership": {"LENGTH": 3.0, "RENEW": 0.5, "MARGIN": 1.0},

@@ -180,7 +180,8 @@ async def test_whoever_has_left_its_session_ends_with_it_too(workshop: Workshop)
 async def test_the_sweep_ends_runaways_of_ended_attempts_only(workshop: Workshop) -> None:
     folder = workshop.folder
     ended = {"REDRIVE_STORE": workshop.owner, "REDRIVE_ATTEMPT": "99.99"}
-    subprocess.run([sys.executable, "-c", RUNAWAY, f"{folder}/outlived", "0"], env=ended)
+    script = [sys.executable, "-c", RUNAWAY, f"{folder}/outlived", "0"]
+    subprocess.run(script, env=ended, check=True)
     running = workshop.running([sys.executable, "-c", RUNAWAY, f"{folder}/needed", "300"])
     outlived, needed = await pid_in(folder / "outlived"), await pid_in(folder / "needed")
 

@@ -10,9 +10,9 @@ from sqlalchemy import text
 from redrive.lifecycle import JobState
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
+from redrived.store.group import Entry
 from redrived.store.tables import jobs
 from redrived.store.unit import Unit
-from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.ground import Ground
 

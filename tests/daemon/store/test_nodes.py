@@ -55,6 +55,7 @@ async def test_a_silent_node_is_late_then_lost_and_each_is_told_once(
 ) -> None:
     one, two = two_nodes(database, clock)
     term = one.do(lead, LENGTH)
+    assert term is not None
     found: list[Missed] = []
     for _ in range(20):
         clock.move(1)
@@ -70,6 +71,7 @@ async def test_a_node_that_stopped_is_not_missed(database: Database, clock: Fake
     one, two = two_nodes(database, clock)
     two.do(nodes.leave, "")
     term = one.do(lead, LENGTH)
+    assert term is not None
     clock.move(60)
     assert one.do(nodes.look_for_missing, term) == []
 
@@ -78,6 +80,7 @@ async def test_who_led_accuses_nobody_any_more(database: Database, clock: FakeCl
     one, two = two_nodes(database, clock)
     Ground(database, clock, "three").do(nodes.arrive, a_beat())
     term = one.do(lead, LENGTH)
+    assert term is not None
     clock.move(60)
     two.do(lead, LENGTH)
     assert one.do(nodes.look_for_missing, term) == []

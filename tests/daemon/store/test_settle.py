@@ -14,10 +14,10 @@ from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
 from redrived.store.enqueue import NewJob
 from redrived.store.give_back import GivenBack, give_back
+from redrived.store.group import Entry
 from redrived.store.notice import Notice, notice
 from redrived.store.picking import Berth, InHand, TaskRules
 from redrived.store.settle import complete, end
-from redrived.store.group import Entry
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check, check_log

@@ -279,10 +279,14 @@ MISTAKES = [
         "3: schedules.s: got cron and every, expected exactly one of cron, every, at",
     ),
     (
-        STEPS + '{ name = "a", task = "t" } ]\n'
-        '[schedules.s]\npipeline = "p"\nevery = "1h"\nqueue = "default"',
-        "9: schedules.s.queue: the steps of a pipeline name their queues, "
-        "expected it only beside `task`",
+        (
+            STEPS + '{ name = "a", task = "t" } ]\n'
+            '[schedules.s]\npipeline = "p"\nevery = "1h"\nqueue = "default"'
+        ),
+        (
+            "9: schedules.s.queue: the steps of a pipeline name their queues, "
+            "expected it only beside `task`"
+        ),
     ),
     (
         SCHEDULE + 'every = "1h"\nbatch = "b"',
