@@ -112,7 +112,7 @@ def test_systemd_hears_every_word_once(tmp_path: Path, monkeypatch: pytest.Monke
         notifier.stopping()
         notifier.close()
         heard = [listener.recv(200).decode() for _ in range(3)]
-        assert heard == ["READY=1", "STATUS=up", "STOPPING=1"]
+        assert heard == ["READY=1\nSTATUS=running", "STATUS=up", "STOPPING=1"]
 
 
 def test_without_a_socket_nobody_is_told_anything(monkeypatch: pytest.MonkeyPatch) -> None:

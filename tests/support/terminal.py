@@ -21,6 +21,8 @@ def in_terminal(
     typed: bytes = b"",
 ) -> tuple[int, str]:
     """The exit code of a Python script, and everything it wrote to the terminal."""
+    # The test runner may say in its environment how wide its own terminal is.
+    inherited = {name: v for name, v in os.environ.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(
@@ -28,7 +30,7 @@ def in_terminal(
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm", **environ},
+        env={**inherited, "TERM": "xterm", **environ},
     ) as process:
         os.close(theirs)
         os.write(ours, typed)
