@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,13 @@ from support.daemon import PATIENCE, eventually
 from support.processes import everybody_with
 
 TASKS = {"store", "read", "request", "charge", "weather", "report.fetch@1"}
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A short one: sockets lie deep in it, and their paths have at most 107 characters."""
+    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
