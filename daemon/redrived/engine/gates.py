@@ -32,11 +32,11 @@ class Gates(Loop):
         self.wake()
 
     async def run_once(self) -> bool:
+        self._next_at = None  # what lands from now on may be news to the answer
         opened = await self._store.submit(open_gates, CHUNK)
         is_due = opened.next_at is not None and opened.next_at <= self._clock.now()
-        self._next_at = None if is_due else opened.next_at
-        if self._next_at is not None:
-            self._timers.at("gate", self._next_at, self.wake)
+        if opened.next_at is not None and not is_due:
+            self.due_sooner(opened.next_at)
         return is_due and opened.runs > 0  # with nobody let through, another node is at it
 
     def due_sooner(self, instant: int) -> None:

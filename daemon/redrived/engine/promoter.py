@@ -30,14 +30,13 @@ class Promoter(Loop):
         self.wake()
 
     async def run_once(self) -> bool:
+        self._next_due = None  # what lands from now on may be news to the answer
         promoted = await self._store.submit(promote, CHUNK)
-        self._next_due = promoted.next_due
         if promoted.next_due is None:
-            self._timers.cancel("next due")
             return False
         if promoted.next_due <= self._clock.now():
             return True
-        self._timers.at("next due", promoted.next_due, self.wake)
+        self.due_sooner(promoted.next_due)
         return False
 
     def due_sooner(self, instant: int) -> None:
