@@ -23,9 +23,9 @@ class Breaker(Struct, frozen=True, kw_only=True):
 def write(unit: Unit, changes: Sequence[Breaker]) -> list[None]:
     for change in changes:
         if change.state == "closed":
-            unit.execute("DELETE FROM breakers WHERE task = :task", task=change.task)
-            data = {"task": change.task, "why": change.why}
-            unit.emit("breaker_closed", data=data)
+            gone = unit.execute("DELETE FROM breakers WHERE task = :task", task=change.task)
+            if gone.rowcount == 1:  # and no other node was faster
+                unit.emit("breaker_closed", data={"task": change.task, "why": change.why})
             unit.made_ready()
             continue
         known = unit.execute(
@@ -35,16 +35,18 @@ def write(unit: Unit, changes: Sequence[Breaker]) -> list[None]:
             probe_at=change.probe_at,
         )
         if known.rowcount == 0 and change.state == "open":  # else another node has closed it
-            unit.execute(
+            opened = unit.execute(
                 "INSERT INTO breakers (task, state, opened_at, probe_at, why)"
-                " VALUES (:task, :state, :opened_at, :probe_at, :why)",
+                " VALUES (:task, :state, :opened_at, :probe_at, :why)"
+                " ON CONFLICT (task) DO NOTHING",
                 task=change.task,
                 state=change.state,
                 opened_at=change.opened_at,
                 probe_at=change.probe_at,
                 why=change.why,
             )
-            unit.emit("breaker_opened", data={"task": change.task, "why": change.why})
+            if opened.rowcount == 1:  # and no other node was faster
+                unit.emit("breaker_opened", data={"task": change.task, "why": change.why})
         if change.state == "probing":
             unit.made_ready()
     return [None] * len(changes)
