@@ -89,7 +89,8 @@ def _create(unit: Unit, wish: NewRedrive) -> Chosen:
     kept = [jobs.c.id, jobs.c.life, jobs.c.state, jobs.c.reason, jobs.c.attempts]
     rows = select(literal(id), *kept, jobs.c.finished_at).where(chosen)
     names = ["redrive", "job", "life", "state", "reason", "attempts", "finished_at"]
-    total = unit.execute(insert(redrive_jobs).from_select(names, rows)).rowcount
+    choose = insert(redrive_jobs).from_select(names, rows)
+    total = unit.execute(choose.execution_options(preserve_rowcount=True)).rowcount
     unit.execute(
         'INSERT INTO redrives (id, state, created_at, "by", filter, options, total, requeued,'
         " skipped, succeeded, failed) VALUES"
