@@ -15,7 +15,7 @@ import click
 
 from redrive.cli.output import remark
 from redrive.cli.settings import Settings
-from redrive.cli.up import console_command, start_daemon
+from redrive.cli.up import console_command, spawn_daemon, wait_until_it_answers
 from redrive.cli.verb import Verb
 
 _PATIENCE = 15.0  # seconds that the daemon may take to stop
@@ -57,8 +57,10 @@ def _end_in_order() -> None:
 
 @contextmanager
 def _daemon(settings: Settings) -> Generator[None]:
-    process = start_daemon(settings)
+    spawned = spawn_daemon(settings)
+    process = spawned.process
     try:
+        wait_until_it_answers(settings, spawned)
         yield
     finally:
         process.terminate()

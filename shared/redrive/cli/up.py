@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -32,7 +32,7 @@ def up(settings: Settings) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         _become(_daemon(settings))
     if not _answers(settings):
-        start_daemon(settings)
+        wait_until_it_answers(settings, spawn_daemon(settings))
     open_console(settings)
 
 
@@ -69,8 +69,16 @@ def _answers(settings: Settings) -> bool:
     return True
 
 
-def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
-    """In the background, and answering when this returns."""
+class Spawned(NamedTuple):
+    """A daemon on its way up."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    began: int  # where its own words begin in the log
+
+
+def spawn_daemon(settings: Settings) -> Spawned:
+    """In the background; `wait_until_it_answers` tells when it is up."""
     folder = state_dir(settings.config)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "redrived.log"
@@ -84,6 +92,11 @@ def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
             stderr=output,
             start_new_session=True,
         )
+    return Spawned(process, log, began)
+
+
+def wait_until_it_answers(settings: Settings, spawned: Spawned) -> None:
+    process, log, began = spawned
     deadline = time.monotonic() + _PATIENCE
     while not _answers(settings):
         if process.poll() is not None:
@@ -94,7 +107,6 @@ def start_daemon(settings: Settings) -> subprocess.Popen[bytes]:
                 hint=f"its log is {log}",
             )
         time.sleep(_POLL)
-    return process
 
 
 class _Failed(RedriveError):
