@@ -8,7 +8,7 @@ a commit. What waits in a slot has not begun and goes back free of charge.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +20,7 @@ from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
-from redrived.engine.pace import Pace
+from redrived.engine.pace import BEHIND_A_COMMAND, Pace
 from redrived.engine.settler import Settler
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.commands import Commands
@@ -33,7 +33,8 @@ from redrived.store.store import Store
 from redrived.store.unit import to_json
 
 BEGUN_AFTER = 0.005  # seconds until a command from a hand is announced as begun
-GIVE_BACK_AFTER = 0.02  # seconds until what waits behind it goes back
+GIVE_BACK_AFTER = BEHIND_A_COMMAND  # seconds until what waits behind it goes back
+OFFERED = 0.5  # of what a slot may hold must be free, so that leases come in groups
 TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
 
 
@@ -71,18 +72,23 @@ class CommandRunner:
         self._pace = pace
         self._slots: set[Slot] = set()  # the busy ones
         self._done: list[Completed] = []  # not told yet
+        self._spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
 
     # ---- what the dispatcher asks ----------------------------------------------------------
 
     def berths(self, free: int) -> list[Berth]:
         """Busy slots that can hold more, then the free ones."""
         shares = ((slot, self._share(slot)) for slot in self._slots)
-        busy = [Berth(slot, share, empty=False) for slot, share in shares if share > 0]
+        busy = [Berth(slot, share, empty=False) for slot, share in shares if share >= OFFERED]
         return busy + [Berth(None) for _ in range(free)]
 
     def busy(self) -> Counter[str]:
         """How many slots are busy, by the queue of what they run."""
         return Counter(slot.jobs()[0].queue for slot in self._slots)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._slots and not self._done
 
     def in_hand(self) -> int:
         """How many are leased and have not begun."""
@@ -95,6 +101,15 @@ class CommandRunner:
         if slot.running is None:
             self._slots.add(slot)
             self._start_next(slot, at if begun else None)
+
+    def flush(self) -> bool:
+        """Tell the store of the ends that it has not heard of; whether there were any."""
+        for task, spans in self._spent.items():
+            self._pace.note(task, len(spans), sum(spans))
+        self._spent.clear()
+        done, self._done = self._done, []
+        self._settler.completed(done)
+        return bool(done)
 
     def take_back(self) -> None:
         """Give back whatever waits."""
@@ -156,22 +171,22 @@ class CommandRunner:
         if slot.look_again is not None:
             slot.look_again.cancel()
         self._attempts.pop(attempt.job.id, attempt.job.lease)
-        self._pace.note(attempt.job.task, 1, self._clock.monotonic() - attempt.since)
+        self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
         self._start_next(slot)  # before all else: the slot must not stand still
-        self._tell(self._settler.exited(attempt, exited), at_once=self._share(slot) >= 0.5)
+        self._tell(self._settler.exited(attempt, exited), at_once=self._share(slot) >= OFFERED)
 
     def _tell(self, done: Completed | None, *, at_once: bool) -> None:
-        """Let a success reach the store, together with those of the next moment."""
+        """Let a success reach the store, in one commit with the next lease if that is soon."""
         if done is not None:
             self._done.append(done)
+            if len(self._done) == 1:
+                asyncio.get_running_loop().call_later(TOLD_WITHIN, self._flush_late)
         if at_once:
-            self._flush()
-        elif len(self._done) == 1:
-            asyncio.get_running_loop().call_later(TOLD_WITHIN, self._flush)
+            self._settler.freed()
 
-    def _flush(self) -> None:
-        done, self._done = self._done, []
-        self._settler.completed(done)
+    def _flush_late(self) -> None:
+        if self.flush():
+            self._settler.freed()
 
     def _look(self, slot: Slot, attempt: Attempt) -> None:
         """It is taking longer than a moment: say that it has begun, then let the others go."""

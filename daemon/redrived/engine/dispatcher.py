@@ -67,7 +67,10 @@ class Dispatcher(Loop):
         self.wake()
 
     async def run_once(self) -> bool:
+        told = self._commands.flush()  # in one commit with the lease
         if not self.is_open:
+            if told:
+                self._settler.freed()
             return False
         room = self.room()
         if room.slots <= 0 and not any(room.berths.values()):

@@ -163,7 +163,8 @@ class Engine:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs, and no worker holds anything."""
-        return not self.dispatcher.is_leasing and not self.dispatcher.busy()
+        dispatcher = self.dispatcher
+        return self.commands.is_idle and not dispatcher.is_leasing and not dispatcher.busy()
 
     def end(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End an attempt, should this node run it; another one sees the wish in the row."""

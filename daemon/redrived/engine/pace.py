@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from redrived.processes.pool_worker import HAND, MOST_IN_HAND
 
+# Seconds of work that may be leased behind a command. More than a worker's hand: a commit takes
+# as long as several `true` on a busy disk, nothing of it has begun should the daemon die, and
+# what has waited that long goes back anyway.
+BEHIND_A_COMMAND = 0.02
+
 _WEIGHT = 0.5  # of the newest batch; the first job of a task pays for its imports
 
 
@@ -27,9 +32,9 @@ class Pace:
         return self._means.get(task)
 
     def slot(self, task: str) -> int:
-        """How many commands a slot may hold: one that runs, and behind it a hand of tiny ones."""
+        """How many commands a slot may hold: one that runs, and tiny ones behind it."""
         mean = self._means.get(task)
-        return 1 if mean is None or mean > HAND else 1 + self.hand(task)
+        return 1 if mean is None else 1 + int(BEHIND_A_COMMAND / max(mean, 1e-3))
 
     def hand(self, task: str) -> int:
         """How many of its jobs make a full hand."""

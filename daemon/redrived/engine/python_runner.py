@@ -136,6 +136,7 @@ class PythonRunner:
         for task, (jobs, took) in spent.items():
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)
+        self._settler.freed()
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:
         job = self._hands.get(worker, {}).get(begun.job)

@@ -67,7 +67,6 @@ class Settler:
             for tell in self.when_ended:
                 for job in done:
                     tell(job.task, JobState.DONE)
-        self.freed()
 
     def gave_back(self, jobs: Sequence[InHand]) -> None:
         """Jobs that never began return free of charge."""
@@ -127,6 +126,7 @@ class Settler:
         job = attempt.job
         if evidence is None and attempt.ending is None:
             self.completed([_completed(attempt, self._clock.now(), result, {})])
+            self.freed()
             return
         failed = evidence or Evidence(task=job.task, message="the call was ended")
         self._settle(

@@ -73,6 +73,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def adopted() -> list[int]:
+    """Our own children: what the main thread has started, and the orphans that came to us.
+
+    The kernel gives orphans to the first thread, and nobody else here starts processes.
+    """
+    own = os.getpid()
+    return [int(pid) for pid in _read(f"/proc/{own}/task/{own}/children").split()]
+
+
 def environment(pid: int) -> frozenset[bytes]:
     """The `NAME=value` entries a process was started with; none when we may not look."""
     return frozenset(_read(f"/proc/{pid}/environ").split(b"\0"))

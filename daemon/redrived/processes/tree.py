@@ -131,7 +131,7 @@ class Trees:
     def _orphans(self) -> list[proc.Stat]:
         """Living children that came to us when their parent exited; dead ones are reaped."""
         living: list[proc.Stat] = []
-        for pid in proc.children(os.getpid()):
+        for pid in proc.adopted():
             facts = None if pid in self._held else proc.stat(pid)
             # Trees have sessions of their own: a child in ours belongs to other code of ours.
             if facts is None or facts.session == self._session or facts.started < self._since:
