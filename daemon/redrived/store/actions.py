@@ -211,7 +211,15 @@ def _run_now(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
         now=unit.now,
     )
     for row in rows:
-        _say(unit, wish, row, "job_run_now", row.state, row.attempts, {"was_due": iso(row.available_at)})
+        _say(
+            unit,
+            wish,
+            row,
+            "job_run_now",
+            row.state,
+            row.attempts,
+            {"was_due": iso(row.available_at)},
+        )
     unit.made_ready()
     return [Acted(id=row.id, state=row.state) for row in rows]
 
