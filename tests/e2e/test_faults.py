@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -532,6 +533,42 @@ def test_f49_a_lost_folder_of_outputs_stops_nothing_and_comes_back(tmp_path: Pat
         assert daemon.until_ended(shouted).state is JobState.DONE
         assert daemon.ask.log(said).data == b"said\n"
         assert daemon.ask.log(shouted).data == b"x" * 1000 + b"\n"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """The folder of outputs, on a disk that is full after a few pages."""
+    folder = tmp_path / "state" / "outputs"
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=128k", "none", folder], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_f18_a_disk_full_of_outputs_costs_words_not_jobs(tmp_path: Path, small_disk: Path) -> None:
+    tasks = (
+        TASKS
+        + """
+[tasks.fill]
+command = "head -c 1000000 /dev/zero; true"
+"""
+    )
+    with trial(tmp_path, tasks, HANDLERS) as daemon:
+        daemon.start()
+        ids = [daemon.enqueue("fill")]
+        ids += daemon.enqueue_many("shout", 200)
+        ids += [daemon.enqueue("fill") for _ in range(5)]
+        for id in ids:
+            assert daemon.until_ended(id).state is JobState.DONE
+        for file in small_disk.rglob("*.out"):
+            file.unlink()  # somebody makes room
+        id = daemon.enqueue("say")
+        daemon.until_ended(id)
+        assert daemon.ask.log(id).data == b"said\n"
 
 
 def test_f53_no_descriptors_left_is_a_pause_not_a_failure(tmp_path: Path) -> None:
