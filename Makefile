@@ -28,10 +28,10 @@ demo: $(BIN)/redrived  ## the same on a throw-away store with a lively workload
 	$(BIN)/redrive demo
 
 test: $(VENV)/dev  ## run every test, PostgreSQL included
-	$(BIN)/python -m pytest -n $(JOBS) -q
+	$(BIN)/python -m pytest -n $(JOBS) -q $(FLAGS)
 
-coverage: $(VENV)/dev  ## run every test and hold branch coverage
-	$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=term:skip-covered --cov-fail-under=85
+coverage:  ## run every test and hold branch coverage
+	$(MAKE) test FLAGS="--cov --cov-report=term:skip-covered --cov-fail-under=85"
 
 check: $(VENV)/dev  ## what CI runs: format, lint, types, imports
 	$(BIN)/ruff format --check .
