@@ -31,6 +31,7 @@ Handler = Callable[[Asker, Any], Awaitable[Reply]]
 Table = Mapping[type[Request], Handler]
 
 GRACE = 1.0  # seconds that requests under way have left when the daemon stops
+READ_OUT = 0.25  # seconds from the last answer to the end of its connection
 # Seconds between tries to hand over an answer to somebody who does not read: 8 s in all.
 DELIVER_AFTER = tuple(0.001 * 2**n for n in range(13))
 
@@ -52,6 +53,7 @@ class Server:
         self._receipts = Receipts(self._clock)
         self._lanes = Lanes()
         self._under_way: set[asyncio.Task[None]] = set()
+        self._answered_at = -READ_OUT  # by the loop's time
 
     async def start(self) -> None:
         self._bus.listen(self._receive)
@@ -63,6 +65,9 @@ class Server:
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
+        # libzmq drops what a client has not read by the time its connection ends, so that
+        # `redrive drain` would be told that the daemon went away and not that it drains.
+        await asyncio.sleep(self._answered_at + READ_OUT - asyncio.get_running_loop().time())
 
     def _receive(self, asker: Asker, route: bytes, data: bytes) -> None:
         try:
@@ -102,6 +107,7 @@ class Server:
         """Who asks faster than they read has to wait for their turn, in their own lane."""
         for seconds in DELIVER_AFTER:
             if self._bus.answer(asker.role, route, answer):
+                self._answered_at = asyncio.get_running_loop().time()
                 return
             await asyncio.sleep(seconds)
         self._bus.dropped["answer"] += 1

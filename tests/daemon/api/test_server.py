@@ -383,3 +383,22 @@ async def test_what_is_under_way_when_the_daemon_stops_is_still_answered(folder:
     with raw:
         answer = await raw.answer()
     assert codec.decode_as(Done, answer.body).text == "just in time"
+
+
+async def test_what_was_answered_just_before_the_daemon_goes_is_still_read(folder: Path) -> None:
+    """libzmq drops what a client has not read when its connection ends."""
+    leaving: list[asyncio.Task[None]] = []
+
+    async def drain(asker: Asker, request: Drain) -> Done:
+        leaving.append(asyncio.create_task(served.stop()))
+        return Done(text="node main drains")
+
+    served = Served(folder / "run", table={Drain: drain})
+    await served.start()
+    with Raw(zmq.DEALER, served.bus.addresses["control"], immediate=1) as raw:
+        await raw.send(codec.encode_call("a", Drain()))
+        await soon(lambda: leaving, "the daemon is about to go")
+        await asyncio.wait(leaving, timeout=0.05)  # the client is slow to read
+        answer = await raw.answer()
+    assert codec.decode_as(Done, answer.body).text == "node main drains"
+    await leaving[0]
