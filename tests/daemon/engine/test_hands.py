@@ -8,6 +8,7 @@ from pathlib import Path
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
+from redrived.engine.command_runner import GIVE_BACK_AFTER
 from support.engine import TESTER, WITHIN, Bench, running
 
 TASKS = """
@@ -55,7 +56,10 @@ async def test_what_waits_behind_a_command_that_turns_out_long_goes_back(tmp_pat
         [first] = await bench.enqueue("block")
         ids = await bench.enqueue("tiny", 3, n=1)
         await bench.event("action_started", first)
+        [attempt] = bench.engine.attempts
         async with asyncio.timeout(WITHIN):
+            while bench.engine.clock.monotonic() < attempt.since + 2 * GIVE_BACK_AFTER:
+                await asyncio.sleep(0.01)
             for id in ids:
                 while (await bench.job(id)).state is not JobState.QUEUED:
                     await asyncio.sleep(0.01)
