@@ -383,6 +383,7 @@ def test_f06_a_handler_that_runs_away_is_caught(tmp_path: Path, verb: str) -> No
 
         assert job.state is JobState.CANCELLED
         assert not is_alive(escaped)
+        assert escaped in daemon.events(id)[-1].data["escaped"]
 
 
 def test_f06_who_hides_even_his_environment_goes_with_the_daemon(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     log: bool = False  # it wrote something
     first: tuple[str, dict[str, Any]] | None = None  # an event before all others
     known: dict[str, Any] = {}  # for conditions
+    left: dict[str, list[int]] = {}  # processes that ran away, or cannot be killed
 
 
 def events_of(
@@ -36,7 +37,7 @@ def events_of(
     if error is None:  # a snooze
         until = {"until": _iso(found.available_at), "delay": found.delay}
         return [("job_snoozed", until)]
-    data: dict[str, Any] = {"error": plain(error), **_evidence(told)}
+    data: dict[str, Any] = {"error": plain(error), **_evidence(told), **told.left}
     if told.log:
         data["log"] = log_name(told.job)
     if told.metrics:

@@ -182,7 +182,8 @@ class PythonRunner:
             attempt = self._attempts.pop(current.id, current.lease)
             if loss.wrote:
                 self._cut_output(current)
-            self._settler.lost(current, attempt, began[2], _how_it_died(loss), wrote=loss.wrote)
+            how, left = _how_it_died(loss), loss.left.told()
+            self._settler.lost(current, attempt, began[2], how, wrote=loss.wrote, left=left)
         self._settler.freed()
 
     def _return(self, jobs: Sequence[InHand]) -> None:

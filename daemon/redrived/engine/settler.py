@@ -101,7 +101,8 @@ class Settler:
         job = attempt.job
         metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
         if exited.code == 0 and attempt.ending is None:
-            told = {"log": log_name(job)} if exited.output else {}
+            told: dict[str, Any] = {"log": log_name(job)} if exited.output else {}
+            told |= exited.ended.told()
             if metrics:
                 told["metrics"] = metrics
             return _completed(attempt, self._clock.now(), exited.result, told)
@@ -115,6 +116,7 @@ class Settler:
                 metrics=metrics,
                 log=exited.output > 0,
                 known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
+                left=exited.ended.told(),
             ),
         )
         return None
@@ -141,7 +143,14 @@ class Settler:
         )
 
     def lost(
-        self, job: InHand, attempt: Attempt | None, began_at: int, how: str, *, wrote: bool
+        self,
+        job: InHand,
+        attempt: Attempt | None,
+        began_at: int,
+        how: str,
+        *,
+        wrote: bool,
+        left: dict[str, list[int]],
     ) -> None:
         """The process that ran an attempt is gone without a word."""
         evidence = Evidence(kind="lost", task=job.task, stage=job.step or job.task, message=how)
@@ -155,6 +164,7 @@ class Settler:
                 ended=self._failed(job, evidence),
                 log=wrote,
                 first=None if ending else ("action_lost", {"how": how}),
+                left=left,
             ),
         )
 
@@ -318,7 +328,7 @@ class Settler:
         self._write(told, found, error, events)
 
     def _cancelled(self, told: End, kind: str, by: str | None) -> None:
-        data: dict[str, Any] = {"by": by, "was": "leased"}
+        data: dict[str, Any] = {"by": by, "was": "leased", **told.left}
         if told.log:
             data["log"] = log_name(told.job)
         self._write(told, Verdict(state=JobState.CANCELLED), None, [(kind, data)])

@@ -31,6 +31,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     unstarted: list[tuple[int, int]]  # job, lease
     wrote: bool  # the one that had begun has output, in its own file
     why: str = ""  # when we ended it ourselves
+    left: Ended = Ended()  # whom it left behind
 
 
 class Listener(Protocol):
@@ -232,5 +233,12 @@ class Worker:
         self.process.remove_output()
         if begun or unstarted:
             why = self.process.garbled
-            loss = Loss(code=code, begun=begun, unstarted=unstarted, wrote=wrote, why=why)
+            loss = Loss(
+                code=code,
+                begun=begun,
+                unstarted=unstarted,
+                wrote=wrote,
+                why=why,
+                left=self.process.left,
+            )
             self._listener.lost(self, loss)

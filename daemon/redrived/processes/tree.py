@@ -9,6 +9,7 @@ while a member seen a moment ago shows that they are ours.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -19,6 +20,8 @@ from msgspec import Struct
 from redrived.processes import proc
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.identity import Identity
+
+log = logging.getLogger(__name__)
 
 OWNER = "REDRIVE_STORE"  # in the environment of everything this node has ever started
 
@@ -48,6 +51,11 @@ class Ended(Struct, frozen=True, kw_only=True):
     killed: tuple[int, ...] = ()  # with SIGKILL
     escaped: tuple[int, ...] = ()  # of these, who had left the leader's session
     unkillable: tuple[int, ...] = ()
+
+    def told(self) -> dict[str, list[int]]:
+        """What of it a person should know."""
+        found = {"escaped": self.escaped, "unkillable": self.unkillable}
+        return {name: list(pids) for name, pids in found.items() if pids}
 
 
 class Trees:
@@ -180,6 +188,8 @@ class Trees:
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
         still_there = find() if empty_looks < 2 else {}
+        if still_there:
+            log.error("cannot be killed, and still there: %s", sorted(still_there))
         return Ended(
             killed=tuple(sorted(seen.keys() - still_there.keys())),
             escaped=tuple(

@@ -72,6 +72,7 @@ class WorkerProcess:
         self.name = name
         self.live_output = os.path.join(launch.outputs, "live", name)
         self.garbled = ""  # why we ended it ourselves: it spoke nonsense
+        self.left = Ended()  # whom its end had to deal with
         self._outputs = launch.outputs
         self._trees = trees
         self._on_word = on_word
@@ -107,7 +108,8 @@ class WorkerProcess:
         """SIGTERM, `grace` seconds, then SIGKILL for everything that it started."""
         self._ends_under_way += 1
         try:
-            return await self._trees.end(self._tree, grace)
+            self.left = await self._trees.end(self._tree, grace)
+            return self.left
         finally:
             self._ends_under_way -= 1
             self._tell_exit()
