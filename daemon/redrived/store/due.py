@@ -32,21 +32,37 @@ _TO_DO = text(
 )
 
 
+def ready_lanes(connection: Connection) -> list[tuple[str, str]]:
+    """Every (queue, task) that has something ready: a hop per lane, however long the lanes."""
+    return [(queue, task) for queue, task in connection.execute(_LANES)]
+
+
+# Hops are spelled out: SQLite searches for (queue, task) > (?, ?) through all of a queue.
+_LANES = text(
+    "WITH RECURSIVE queues (queue) AS ("
+    " SELECT min(queue) FROM jobs WHERE waits = 'ready'"
+    " UNION ALL SELECT (SELECT min(jobs.queue) FROM jobs"
+    "  WHERE waits = 'ready' AND jobs.queue > queues.queue)"
+    " FROM queues WHERE queue IS NOT NULL"
+    "), lanes (queue, task) AS ("
+    " SELECT queue, (SELECT min(task) FROM jobs WHERE waits = 'ready' AND jobs.queue = queues.queue)"
+    " FROM queues WHERE queue IS NOT NULL"
+    " UNION ALL SELECT queue, (SELECT min(jobs.task) FROM jobs"
+    "  WHERE waits = 'ready' AND jobs.queue = lanes.queue AND jobs.task > lanes.task)"
+    " FROM lanes WHERE task IS NOT NULL"
+    ") SELECT queue, task FROM lanes WHERE task IS NOT NULL"
+)
+
+
 def oldest_ready(connection: Connection) -> dict[str, int]:
-    """By queue: since when the job that is due longest has been ready; one hop per lane."""
+    """By queue: since when the job that is due longest has been ready; one look per lane."""
     found: dict[str, int] = {}
-    lane = ("", "")
-    while row := connection.execute(_NEXT_LANE, {"queue": lane[0], "task": lane[1]}).first():
-        lane = (row[0], row[1])
-        head = connection.execute(_HEAD, {"queue": lane[0], "task": lane[1]}).scalar_one()
-        found[lane[0]] = min(found.get(lane[0], head), head)
+    for queue, task in ready_lanes(connection):
+        head = connection.execute(_HEAD, {"queue": queue, "task": task}).scalar_one()
+        found[queue] = min(found.get(queue, head), head)
     return found
 
 
-_NEXT_LANE = text(
-    "SELECT queue, task FROM jobs WHERE waits = 'ready' AND (queue, task) > (:queue, :task)"
-    " ORDER BY queue, task LIMIT 1"
-)
 _HEAD = text(
     "SELECT available_at FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
     " ORDER BY rank, priority DESC, available_at, id LIMIT 1"

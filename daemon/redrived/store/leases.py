@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
+from redrived.store.due import ready_lanes
 from redrived.store.picking import InHand, Picked, Picker, Room, Running, TaskRules
 from redrived.store.unit import Unit
 
@@ -30,7 +31,7 @@ def lease(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
 
 def _lease(unit: Unit, room: Room) -> Leased:
     lanes: dict[str, list[str]] = {}
-    for queue, task in _ready_lanes(unit):
+    for queue, task in ready_lanes(unit.connection):
         lanes.setdefault(queue, []).append(task)
     if _has_limits(room, lanes):
         unit.lock("limits")  # what is counted next must still be so at the commit
@@ -101,18 +102,6 @@ class Rates:
                 frees = oldest + per
                 self.wake_at = frees if self.wake_at is None else min(self.wake_at, frees)
         return self._left[lane]
-
-
-def _ready_lanes(unit: Unit) -> Iterator[tuple[str, str]]:
-    """Every (queue, task) that has something ready: a hop per lane, however long the lanes."""
-    statement = (
-        "SELECT queue, task FROM jobs WHERE waits = 'ready' AND (queue, task) > (:queue, :task)"
-        " ORDER BY queue, task LIMIT 1"
-    )
-    lane = ("", "")
-    while row := unit.execute(statement, queue=lane[0], task=lane[1]).first():
-        lane = (row[0], row[1])
-        yield lane
 
 
 def _has_limits(room: Room, lanes: dict[str, list[str]]) -> bool:
