@@ -62,6 +62,7 @@ class Dispatcher(Loop):
     async def start(self) -> None:
         self._store.landed.append(self._look)
         self._settler.when_freed.append(self.wake)
+        self._pauses.when_changed.append(self.wake)  # what landed was heard before it was read
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
         self.wake()

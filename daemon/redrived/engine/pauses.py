@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from redrive.protocol.queries import Pause
 from redrived.store import pauses
@@ -14,6 +14,7 @@ class Pauses:
     """Read at the start and after every change; used by the main loop only."""
 
     def __init__(self, store: Store) -> None:
+        self.when_changed: list[Callable[[], None]] = []
         self._store = store
         self._paused: dict[tuple[str, str], Pause] = {}
         self._asked = self._answered = 0  # an answer never replaces one that was asked for later
@@ -26,6 +27,8 @@ class Pauses:
         if asked < self._answered or found == self._paused:
             return False
         self._answered, self._paused = asked, found
+        for tell in self.when_changed:
+            tell()
         return True
 
     async def change(self, wish: Pausing) -> bool:
