@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from redrive.deciding.standing import WHY_DEAD
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import descendants
 from redrive.pipelines.states import BROKEN, RunState, StepState
@@ -87,6 +88,7 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         row.result = item.result
         course.last_completed = row.name
     elif item.state is JobState.DEAD:
+        row.why = WHY_DEAD.get(item.reason or "")
         courses.say_failed(course, row, item.reason)
 
 
@@ -117,7 +119,7 @@ def _let_go(unit: Unit, key: GateKey) -> None:
     unit.over(
         [(id, unit.waits(available_at)) for id, available_at in waiting],
         f"UPDATE jobs SET waits = r.waits FROM {unit.database.rows('job bigint', 'waits')}"
-        " WHERE jobs.id = r.job",
+        f" WHERE jobs.id = r.job AND jobs.waits = '{BATCH}'",
     )
 
 

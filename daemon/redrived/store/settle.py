@@ -239,12 +239,14 @@ def free_keys(unit: Unit, keys: Sequence[str]) -> None:
     """Let the next job of each key come forward: one for each that went."""
     if keys:
         unit.lock("limits")  # or another node, having counted this one, parks it unseen
+    # Locked, or one that another node is just taking out of the line would be chosen.
+    lock = "" if unit.database.is_sqlite else " FOR UPDATE"
     for key, n in Counter(keys).items():
         unit.made_ready()
         unit.execute(
             "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
             " WHERE waits = 'key' AND limit_key = :key"
-            " ORDER BY rank, priority DESC, available_at, id LIMIT :n)",
+            f" ORDER BY rank, priority DESC, available_at, id LIMIT :n{lock})",
             key=key,
             n=n,
         )

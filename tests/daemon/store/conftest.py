@@ -9,6 +9,7 @@ from redrived.store.database import Database
 from support.clock import FakeClock
 from support.databases import database as make_database
 from support.ground import Ground
+from support.pair import Pair
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -25,3 +26,10 @@ def clock() -> FakeClock:
 @pytest.fixture
 def ground(database: Database, clock: FakeClock) -> Ground:
     return Ground(database, clock)
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.close()

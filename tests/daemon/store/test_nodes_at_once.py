@@ -1,0 +1,76 @@
+"""Two nodes change the same thing at once, on PostgreSQL: one of them is told how it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from redrive.errors import WrongState
+from redrived.store.actions import Act, Acted, act
+from redrived.store.enqueue import NewJob, Order, Placed, enqueue
+from redrived.store.settle import complete
+from support.ground import Ground
+from support.invariants import check
+from support.pair import PATIENCE, Pair
+from support.runs import Track, step
+
+KEYED = NewJob(task="work", queue="default", unique="u")
+
+
+def a_dead_one(ground: Ground) -> int:
+    """The last bearer of the key."""
+    [placed] = ground.add(KEYED)
+    [job] = ground.take()
+    ground.fail(job)
+    return placed.id
+
+
+def requeued(*jobs: int) -> Act:
+    return Act(verb="requeue", jobs=jobs, by="ann", force=True)
+
+
+def test_a_key_that_is_given_another_life_elsewhere_makes_no_second_job(pair: Pair) -> None:
+    dead = a_dead_one(pair.one)
+    with pair.mid_commit(act, requeued(dead)):
+        added = pair.meanwhile(lambda: pair.two.add(KEYED))
+    assert added.result(PATIENCE) == [Placed(dead, created=False)]
+    check(pair.one)
+
+
+def test_a_key_that_is_enqueued_elsewhere_refuses_another_life(pair: Pair) -> None:
+    dead = a_dead_one(pair.one)
+    with pair.mid_commit(enqueue, Order(jobs=[KEYED])) as [placed]:
+        acted = pair.meanwhile(lambda: pair.two.do(act, requeued(dead)))
+    [answer] = acted.result(PATIENCE)
+    assert_refused(answer, f"job {placed.id} lives under the unique key of job {dead}")
+    check(pair.one)
+
+
+def test_of_two_that_bore_a_key_one_is_given_another_life(pair: Pair) -> None:
+    first, second = a_dead_one(pair.one), a_dead_one(pair.one)
+    with pair.mid_commit(act, requeued(first)):
+        acted = pair.meanwhile(lambda: pair.two.do(act, requeued(second)))
+    [answer] = acted.result(PATIENCE)
+    assert_refused(answer, f"job {first} lives under the unique key of job {second}")
+    check(pair.one)
+
+
+def assert_refused(answer: Acted, words: str) -> None:
+    assert isinstance(answer.refused, WrongState)
+    assert answer.refused.message == words
+
+
+@pytest.mark.parametrize(("verb", "waits"), [("cancel", None), ("hold", "held")])
+def test_a_retry_that_is_withdrawn_elsewhere_is_not_let_go_with_the_others(
+    pair: Pair, verb: str, waits: str | None
+) -> None:
+    track = Track(pair.one, step("request", retry_together=True))
+    track.start_many(2, batch="b")
+    first, second = pair.one.take(2)
+    track.fail_job(first, retry_in=0)
+    assert pair.one.waits(first.id) == "batch"
+    done = pair.two.completed(second)._replace(run_id=second.run_id)
+    with pair.mid_commit(act, Act(verb=verb, jobs=[first.id], by="ann")):
+        ended = pair.meanwhile(lambda: pair.two.do(complete, [done]))
+    ended.result(PATIENCE)
+    assert pair.one.waits(first.id) == waits
+    check(pair.one)
