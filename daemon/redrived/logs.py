@@ -11,6 +11,9 @@ import msgspec
 
 Format = Literal["auto", "text", "json", "journal"]
 
+# What they say below a warning is about themselves: a line per request, per timer.
+_CHATTY = ("alembic", "apscheduler", "httpcore", "httpx", "uvicorn")
+
 # The journal reads a level from the start of each line (sd-daemon(3)).
 _JOURNAL_LEVELS = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
@@ -19,8 +22,8 @@ def set_up(level: str, form: Format) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(form))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for library in _CHATTY:
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
 def _formatter(form: Format) -> logging.Formatter:

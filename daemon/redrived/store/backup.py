@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from redrive.errors import RedriveError, UsageProblem
+from redrived.store.ownership import has_our_mark
 from redrived.store.schema import known_versions
 
 
@@ -56,6 +57,11 @@ def examine(path: Path) -> Copy:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 raise UsageProblem(f"{path} is damaged: {found}", hint="take an older backup")
+            if not has_our_mark(connection):
+                raise UsageProblem(
+                    f"{path} is a database of another program",
+                    hint="`redrive backup FILE` makes one of ours",
+                )
             (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
             (jobs,) = connection.execute("SELECT count(*) FROM jobs").fetchone()
             (seq,) = connection.execute("SELECT value FROM counters WHERE name='seq'").fetchone()

@@ -8,9 +8,11 @@ interpreter free meanwhile; `rows()` is how a statement asks for it.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
+import tempfile
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from redrived.store.filesystem import refuse_network
+from redrived.store.ownership import refuse_foreign
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ Durability = Literal["full", "normal"]
 
 BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
 FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
+PROBE = 256 * 1024  # bytes that must find room before a full disk counts as mended
 
 
 class Trouble(StrEnum):
@@ -44,6 +48,11 @@ class Trouble(StrEnum):
     def in_words(self) -> str:
         return _WORDS[self]
 
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it stays until somebody does something about the file itself."""
+        return self in (Trouble.IO, Trouble.CORRUPT)
 
 _WORDS = {
     Trouble.BUSY: "another program holds the database",
@@ -134,11 +143,23 @@ class Database:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             refuse_network(self.path)
             try:
+            refuse_foreign(self.path)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
             except FileExistsError:
                 pass
 
     def lock(self, connection: Connection, what: str) -> None:
+    def has_room(self) -> bool:
+        """Whether a little more can be written beside a SQLite store; others tell by themselves."""
+        if not self.is_sqlite:
+            return True
+        try:
+            with tempfile.TemporaryFile(dir=self.path.parent) as probe:
+                os.posix_fallocate(probe.fileno(), 0, PROBE)
+        except OSError as error:
+            return error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+        return True
+
         """Keep other nodes from the same until the commit; SQLite's transaction sees to that."""
         if not self.is_sqlite:
             connection.execute(_LOCK, {"what": f"redrive {what}"})
@@ -180,7 +201,9 @@ class Database:
             code = getattr(said, "sqlite_errorcode", None)
             if code is None:
                 return None
-            return _SQLITE_TROUBLES.get(code) or _SQLITE_TROUBLES.get(code & 0xFF)
+            kind = _SQLITE_TROUBLES.get(code) or _SQLITE_TROUBLES.get(code & 0xFF)
+            # SQLite tells of a used-up quota as of a broken disk.
+            return Trouble.FULL if kind is Trouble.IO and not self.has_room() else kind
         if not isinstance(error, DBAPIError):
             return None
         if error.connection_invalidated:

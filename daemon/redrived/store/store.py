@@ -13,10 +13,11 @@ from sqlalchemy import ColumnElement, Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from redrive.clock import Clock
-from redrive.errors import RedriveError, TryLater
+from redrive.errors import Exit, RedriveError, TryLater
 from redrived.store import tallies
 from redrived.store.database import Database, Durability, Trouble, said
 from redrived.store.group import Operation
+from redrived.store.ownership import mark_as_ours
 from redrived.store.schema import migrate
 from redrived.store.unit import Landed
 from redrived.store.writer import StoreFailed, Writer
@@ -63,12 +64,15 @@ class Store:
             trouble = self.database.trouble(error)
             if trouble is None:
                 raise
-            raise StoreFailed(
+            failed = StoreFailed(
                 f"the store {self.database.url} cannot be opened ({trouble.in_words}):"
                 f" {said(error)}",
                 hint="look at `[store] url`, the rights and the disk;"
                 " a damaged store is restored with `redrive restore FILE`",
-            ) from error
+            )
+            if not trouble.lasts:
+                failed.exit_code = Exit.TRY_LATER
+            raise failed from error
         self.writer.start()
         if self.database.is_sqlite:  # where other nodes write, two of them would correct it twice
             self._counting = asyncio.create_task(self._check_counts())
@@ -125,6 +129,8 @@ class Store:
         with self.database.writers.connect() as connection, connection.begin():
             self.database.lock(connection, "schema")
             migrate(connection)
+            if self.database.is_sqlite:
+                mark_as_ours(connection)
             return _store_id(connection)
 
     def _finish(self) -> None:

@@ -186,7 +186,7 @@ class Writer:
             self._put_down(group, error)
             return 0.0
         self._note(trouble, error)
-        if trouble in (Trouble.IO, Trouble.CORRUPT):
+        if trouble.lasts:
             self._fail(group, trouble, error)
             return -1.0
         patience = 0.0 if trouble in (Trouble.FULL, Trouble.READ_ONLY) else PATIENCE
@@ -257,9 +257,13 @@ class Writer:
             self._in_loop(lambda: self._on_trouble(trouble))
 
     def _deliver(self, entries: list[Entry[Any, Any]], landed: Landed | None) -> None:
-        if landed is not None:
+        if landed is not None and self._is_over():
             self._note(None)
         self._in_loop(lambda: self._answer(entries, landed))
+
+    def _is_over(self) -> bool:
+        """Whether a commit shows that all is well: one that changed nothing needs no room."""
+        return self.trouble not in (Trouble.FULL, Trouble.READ_ONLY) or self.database.has_room()
 
     def _in_loop(self, call: Callable[[], None]) -> None:
         assert self._loop is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import sqlite3
@@ -75,6 +76,19 @@ async def test_what_may_not_wait_so_long_is_refused_and_what_must_land_lands_lat
     assert len(await must) == 1
     assert await opened.ids() == [1]
     check(ground)
+
+
+@contextmanager
+def no_larger_files(opened: OpenStore) -> Iterator[None]:
+    """An error of the disk that a test can make (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    path = opened.store.database.path
+    largest = max(os.stat(f"{path}{end}").st_size for end in ("", "-wal"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 # ---- full --------------------------------------------------------------------------------
@@ -190,6 +204,45 @@ async def test_a_store_on_a_full_disk_can_be_closed(small_disk: Path, clock: Fak
     await reopened.store.close()
 
 
+async def test_a_commit_that_needs_no_room_does_not_end_a_full_disk(
+    small_disk: Path, clock: FakeClock
+) -> None:
+    opened = await OpenStore(f"sqlite:///{small_disk}/redrive.db", clock).open()
+    ballast = fill(small_disk)
+    with pytest.raises(TryLater, match="the disk is full"):
+        await add_until_refused(opened, [])
+    assert await opened.trouble() is Trouble.FULL
+    for _ in range(3):
+        await asyncio.wait_for(opened.submit(0), PATIENCE)
+        assert opened.store.writer.trouble is Trouble.FULL
+
+    ballast.unlink()
+    await opened.add()
+    assert await opened.trouble() is None
+    await opened.store.close()
+
+
+@sqlite_only
+async def test_a_quota_that_is_used_up_is_a_full_disk_and_no_broken_one(
+    opened: OpenStore, ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite gives a file that may not grow (EFBIG) and a quota (EDQUOT) the same code."""
+
+    def no_quota_left(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    await opened.add(10)
+    with no_larger_files(opened), monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", no_quota_left)
+        must = opened.submit(5_000, must_land=True)
+        assert "the disk is full" in str(await refusal(opened.submit(5_000)))
+        assert await opened.trouble() is Trouble.FULL
+
+    assert len(await asyncio.wait_for(must, PATIENCE)) == 5_000
+    assert await opened.trouble() is None
+    check(ground)
+
+
 # ---- read only ---------------------------------------------------------------------------
 
 
@@ -252,17 +305,10 @@ async def test_a_damaged_file_stops_the_writer_for_good(
 
 @sqlite_only
 async def test_an_error_of_the_disk_stops_the_writer_for_good(opened: OpenStore) -> None:
-    """A file that may not grow is an error of the disk that a test can make (EFBIG)."""
     await opened.add(10)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    path = opened.store.database.path
-    largest = max(os.stat(f"{path}{end}").st_size for end in ("", "-wal"))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
-    try:
+    with no_larger_files(opened):
         future = opened.submit(5_000)
         problem = await failed(opened)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert "disk" in str(problem)
     with pytest.raises(StoreFailed):
