@@ -48,11 +48,11 @@ class Trouble(StrEnum):
     def in_words(self) -> str:
         return _WORDS[self]
 
-
     @property
     def lasts(self) -> bool:
         """Whether it stays until somebody does something about the file itself."""
         return self in (Trouble.IO, Trouble.CORRUPT)
+
 
 _WORDS = {
     Trouble.BUSY: "another program holds the database",
@@ -142,13 +142,12 @@ class Database:
         if self.is_sqlite:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             refuse_network(self.path)
-            try:
             refuse_foreign(self.path)
+            try:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
             except FileExistsError:
                 pass
 
-    def lock(self, connection: Connection, what: str) -> None:
     def has_room(self) -> bool:
         """Whether a little more can be written beside a SQLite store; others tell by themselves."""
         if not self.is_sqlite:
@@ -160,6 +159,7 @@ class Database:
             return error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
         return True
 
+    def lock(self, connection: Connection, what: str) -> None:
         """Keep other nodes from the same until the commit; SQLite's transaction sees to that."""
         if not self.is_sqlite:
             connection.execute(_LOCK, {"what": f"redrive {what}"})
