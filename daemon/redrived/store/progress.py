@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redrive.deciding.standing import WHY_DEAD
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import descendants
 from redrive.pipelines.states import BROKEN, RunState, StepState
@@ -88,7 +87,6 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         row.result = item.result
         course.last_completed = row.name
     elif item.state is JobState.DEAD:
-        row.why = WHY_DEAD.get(item.reason or "")
         courses.say_failed(course, row, item.reason)
 
 
