@@ -23,7 +23,9 @@ def test_a_fresh_link_is_live_and_shows_its_age() -> None:
     assert told(0.2) == ("live 0.2s", "good")
 
 
-def test_a_silent_daemon_is_lagging_after_three_seconds() -> None:
+def test_a_silent_daemon_is_lagging_before_three_seconds_are_over() -> None:
+    assert told(2.4)[0] == "live 2.4s"
+    assert told(2.6) == ("lagging 2.6s", "warning")
     assert told(4) == ("lagging 4.0s", "warning")
 
 

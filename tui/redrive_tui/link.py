@@ -95,8 +95,11 @@ class Link:
 
     async def _ask_status(self, mirror: Mirror) -> None:
         while True:
-            await asyncio.sleep(STATUS_EVERY)
             live = mirror.link.word == "live"
+            if live:
+                await self._pause_or_loss()
+            else:
+                await asyncio.sleep(STATUS_EVERY)
             try:
                 if live:
                     mirror.load(await self._client.status())
@@ -104,6 +107,14 @@ class Link:
                     await self._client.hello()  # what is known anew comes with the `Resync`
             except RedriveError as error:
                 _lose(mirror, error, tries=0 if live else 1)
+
+    async def _pause_or_loss(self) -> None:
+        """A loss is told when it happens, and not when it is time to ask again."""
+        try:
+            async with asyncio.timeout(STATUS_EVERY):
+                await self._client.hung_up()
+        except TimeoutError:
+            pass  # still there
 
 
 def _lose(mirror: Mirror, error: RedriveError, *, tries: int = 0) -> None:

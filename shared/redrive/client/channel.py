@@ -76,6 +76,11 @@ class Channel:
                 self._welcome = await self._hello(deadline)
             return self._welcome
 
+    async def hung_up(self) -> None:
+        """Until there is no connection (any more)."""
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+
     async def close(self) -> None:
         if self._serving is not None:
             self._serving.cancel()

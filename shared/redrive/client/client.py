@@ -64,6 +64,10 @@ class AsyncClient:
         channel = self._changes if as_operator else self._queries
         return await channel.greet(deadline, again=True)
 
+    async def hung_up(self) -> None:
+        """Until the connection for questions ends; at once when there is none."""
+        await self._queries.hung_up()
+
     async def ask(
         self, request: Request, *, id: str | None = None, timeout: float | None = None
     ) -> Any:
