@@ -7,7 +7,7 @@ from typing import Literal
 from redrive.models import Record
 from redrive_tui.formatting import Span, duration
 
-LAGGING_AFTER = 3.0  # seconds without a word; older than this, nothing may be changed
+LAGGING_AFTER = 2.5  # seconds without a word; older than this, nothing may be changed
 
 LinkWord = Literal["connecting", "live", "lost", "restarted", "version"]
 
@@ -53,4 +53,4 @@ def refusal(link: LinkState, now: float, *, read_only: bool) -> str | None:
     if link.is_fresh(now):
         return None
     text, _ = words(link, now)
-    return f"what you see may be out of date ({text}); nothing was sent"
+    return f"nothing was sent: what you see may be out of date ({text})"
