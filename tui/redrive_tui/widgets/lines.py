@@ -1,10 +1,12 @@
 """Lines of spans on the screen: what every widget of the console is made of.
 
 Textual paints whole widgets; over a slow link that is what one notices. A widget here
-remembers what it drew and, asked to `repaint`, sends only the lines that came out different.
+remembers what it drew and, asked to `repaint`, sends only what came out different.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from rich.segment import Segment
 from rich.style import Style
@@ -56,8 +58,10 @@ class Lines(ScrollView, can_focus=False):
     def repaint(self) -> None:
         """Draw again what came out different."""
         for y in range(self.size.height):
-            if self._drawn.get(y) != self.strip_on_screen(y):
-                self.refresh(Region(0, y, self.size.width, 1))
+            drawn, strip = self._drawn.get(y), self.strip_on_screen(y)
+            if drawn != strip:
+                left, width = (0, self.size.width) if drawn is None else changed(drawn, strip)
+                self.refresh(Region(left, y, width, 1))
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -71,18 +75,43 @@ class Lines(ScrollView, can_focus=False):
         where it is drawn, so here is where a forgotten one is still caught.
         """
         theme, blank = self.theme, self.blank()
-        styled = ((text, blank + style(theme, role)) for text, role in line if text)
-        return Strip(
-            [
-                Segment(text if text.isprintable() else clean(text), look + over if over else look)
-                for text, look in styled
-            ]
-        )
+        segments: list[Segment] = []
+        look = blank
+        for text, role in line:
+            if segments and not role and text.isspace() and _is_unseen(look, blank):
+                segments[-1] = Segment(segments[-1].text + text, segments[-1].style)
+            elif text:
+                look = blank + style(theme, role)
+                shown = text if text.isprintable() else clean(text)
+                segments.append(Segment(shown, look + over if over else look))
+        return Strip(segments)
 
     def blank(self, over: Style | None = None) -> Style:
         if self._blank is None:
             self._blank = self.rich_style
         return self._blank + over if over else self._blank
+
+
+def _is_unseen(look: Style, blank: Style) -> bool:
+    """Whether spaces in this look are spaces like any other: they go with what stands before."""
+    return look.bgcolor == blank.bgcolor and not (look.underline or look.reverse or look.strike)
+
+
+def changed(before: Strip, after: Strip) -> tuple[int, int]:
+    """Where two strips of one length differ: the first cell, and how many there are from it."""
+    left = _alike(before, after)
+    right = _alike(list(before)[::-1], list(after)[::-1])
+    return left, max(0, after.cell_length - left - right)
+
+
+def _alike(before: Iterable[Segment], after: Iterable[Segment]) -> int:
+    """How many cells two rows of segments have in common before the first that differs."""
+    cells = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        cells += one.cell_length
+    return cells
 
 
 class TextView(Lines, can_focus=True):
