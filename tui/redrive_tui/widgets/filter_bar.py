@@ -39,12 +39,12 @@ class FilterBar(Vertical):
     FilterBar Panel { padding: 0 1; background: $surface; }
     """
 
+    # With priority a key overtakes those before it, which the input has not taken in yet.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "apply", show=False, priority=True),
-        Binding("tab", "complete", show=False, priority=True),
+        Binding("tab", "complete", show=False),
         Binding("question_mark", "help", show=False, priority=True),
-        Binding("up", "recall(-1)", show=False, priority=True),
-        Binding("down", "recall(1)", show=False, priority=True),
+        Binding("up", "recall(-1)", show=False),
+        Binding("down", "recall(1)", show=False),
     ]
 
     class Applied(Message):
@@ -126,8 +126,9 @@ class FilterBar(Vertical):
     def action_help(self) -> None:
         self.post_message(self.HelpWanted())
 
-    def action_apply(self) -> None:
-        text = self.query_one(Input).value.strip()
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = event.value.strip()
         if not self.apply(text):
             return
         if text and text not in self._earlier:
