@@ -22,7 +22,8 @@ from msgspec import Struct
 
 from redrive.config.sections import ErrorRule, Retry
 from redrive.deciding.facts import Ended, Facts, Failed, Snoozed, Succeeded
-from redrive.deciding.verdict import decide
+from redrive.deciding.guidance import once_over
+from redrive.deciding.verdict import Verdict, decide
 from redrive.instants import SECOND, from_datetime
 from redrive.job import CurrentJob, running
 from redrive.lifecycle import JobState
@@ -108,7 +109,7 @@ class _Rehearsal:
             attempts.append(
                 Rehearsed(
                     attempt=attempt,
-                    error=self._record(ended, attempt) if failed else None,
+                    error=self._record(ended, attempt, verdict) if failed else None,
                     decision=verdict.decision,
                     delay=verdict.delay,
                     progress=job.progress_made,
@@ -179,15 +180,16 @@ class _Rehearsal:
         self._unknown += found.category == "unknown"
         return Failed(found, evidence)
 
-    def _record(self, ended: Ended, attempt: int) -> ErrorRecord:
+    def _record(self, ended: Ended, attempt: int, verdict: Verdict) -> ErrorRecord:
         assert isinstance(ended, Failed)
         found, evidence = ended.classification, ended.evidence
+        is_over = verdict.state is JobState.DEAD
         return ErrorRecord(
             error_type=found.error_type,
             category=found.category,
             message=evidence.message,
             user_message=found.user_message,
-            guidance=found.guidance,
+            guidance=once_over(found.guidance) if is_over else found.guidance,
             timestamp=self._now,
             retry_count=attempt - 1,
             traceback=evidence.traceback,

@@ -25,6 +25,10 @@ named, else `$REDRIVE_CONFIG`, `./config.toml`, `~/.config/redrive/config.toml`,
 `/etc/redrive/config.toml`. With `--json` one thing is one object, and a list one object per line;
 times are ISO 8601 in UTC, durations seconds. Errors are a sentence and a hint on standard error.
 
+A command that asks the daemon needs no more of the config than its address. Where the file is
+spoilt elsewhere, even so that it is no TOML any more, the command says so and goes on; where
+`[daemon]` or `[bus]` themselves are, it guesses nothing and exits with 78.
+
 | exit code | means |
 |---|---|
 | 0 | done |

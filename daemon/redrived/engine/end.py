@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from redrive.deciding import facts
+from redrive.deciding.guidance import once_over
 from redrive.deciding.verdict import Verdict
 from redrive.fingerprint import fingerprint
 from redrive.instants import iso
@@ -58,22 +59,23 @@ def events_of(
     return events
 
 
-def error_record(told: End) -> ErrorRecord:
+def error_record(told: End, found: Verdict) -> ErrorRecord:
     assert isinstance(told.ended, facts.Failed)
-    found: Classification = told.ended.classification
+    kind: Classification = told.ended.classification
     evidence = told.ended.evidence
+    is_over = found.state is JobState.DEAD
     return ErrorRecord(
-        error_type=found.error_type,
-        category=found.category,
+        error_type=kind.error_type,
+        category=kind.category,
         message=evidence.message,
-        user_message=found.user_message,
-        guidance=found.guidance,
+        user_message=kind.user_message,
+        guidance=once_over(kind.guidance) if is_over else kind.guidance,
         stage=told.job.step or told.job.task,
         timestamp=told.ended_at,
         retry_count=told.job.attempt - 1,
         traceback=evidence.traceback,
-        fingerprint=fingerprint(found.error_type, evidence.message, evidence.traceback),
-        rule=found.rule,
+        fingerprint=fingerprint(kind.error_type, evidence.message, evidence.traceback),
+        rule=kind.rule,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from redrive.config import Config, ConfigRejected
@@ -34,6 +35,8 @@ class Pipelines:
         config = self._engine.definitions.config
         await self.register(config)
         self._engine.define(Definitions(config, self.versions))
+        for words in self.missing(config):
+            log.warning("%s", words)
 
     async def stop(self) -> None:
         """Nothing runs here."""
@@ -58,6 +61,15 @@ class Pipelines:
             await self._engine.store.submit(register, item)
         await self._read()
 
+    def missing(self, config: Config) -> Iterator[str]:
+        """What is to be said of schedules whose pipeline is neither in a config nor registered."""
+        for name, schedule in config.schedules.items():
+            if schedule.pipeline is not None and not self._has(schedule.pipeline, config):
+                yield (
+                    f"schedule {name} starts nothing: there is no pipeline {schedule.pipeline!r}"
+                    " yet; `redrive pipeline add FILE` registers a playbook"
+                )
+
     async def add(self, source: str, name: str | None) -> Entry:
         """Register a playbook; the same text again makes no new version."""
         config = self._engine.definitions.config
@@ -73,6 +85,10 @@ class Pipelines:
         if await self._engine.store.read(catalog.size) != self._known:
             await self._read()
             self._engine.use(self._engine.definitions.config)
+
+    def knows(self, name: str) -> bool:
+        """Whether a run of it can be started now."""
+        return self._has(name, self._engine.definitions.config)
 
     def latest(self, name: str) -> Entry:
         """The version that a run started now gets."""
@@ -102,12 +118,12 @@ class Pipelines:
 
     def _startable(self) -> dict[str, Entry]:
         """Not those that the config has dropped: their runs go on, no new ones start."""
-        known = self._engine.definitions.config.pipelines
-        return {
-            name: entry
-            for name, entry in self._latest.items()
-            if entry.definition.origin == "playbook" or name in known
-        }
+        return {name: entry for name, entry in self._latest.items() if self.knows(name)}
+
+    def _has(self, name: str, config: Config) -> bool:
+        entry = self._latest.get(name)
+        is_playbook = entry is not None and entry.definition.origin == "playbook"
+        return is_playbook or name in config.pipelines
 
     async def _read(self) -> None:
         self._known, entries = await self._engine.store.read(_read_catalog)

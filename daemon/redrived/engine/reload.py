@@ -104,7 +104,11 @@ class Reloader:
 
     async def _notes(self, new: Config, plan: Plan) -> list[str]:
         counts = await self._engine.store.read(tallies.read)
-        return [*_left_waiting(plan, counts), *_left_running(plan, self._engine)]
+        return [
+            *_left_waiting(plan, counts),
+            *_left_running(plan, self._engine),
+            *self._engine.pipelines.missing(new),
+        ]
 
     async def _rank_anew(self, old: Config, new: Config) -> None:
         """What waits is put into the order of today, a chunk at a time."""

@@ -321,7 +321,7 @@ class Settler:
                 known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
             )
         )
-        error = error_record(told) if isinstance(told.ended, facts.Failed) else None
+        error = error_record(told, found) if isinstance(told.ended, facts.Failed) else None
         events = list(events_of(told, found, error))
         if error is not None:
             self._breakers.note(job.task, failed_transiently=error.category == "transient")

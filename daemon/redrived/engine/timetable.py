@@ -7,7 +7,7 @@ where each schedule stands in the store. A paused schedule lets its slots pass u
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from redrive.config.sections import Config
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from redrived.engine.engine import Engine
 
 SWEEP = 5.0  # seconds; the clock may have been set, or this node may lead now
-LAST = 5  # fires shown of each schedule
+LAST = 8  # fires shown of each schedule
 ENDS = frozenset({"done", "dead", "cancelled", "failed"})  # of jobs and runs
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class Timetable(Loop):
     ) -> None:
         why = "no daemon was there"
         try:
-            orders = [Slot(at=slot, order=planned.order(self._engine, slot)) for slot in slots]
+            orders = self._orders(planned, slots)
         except RedriveError as problem:
             # What it asks for cannot be; the slots are told as missed, not lost in silence.
             log.error("schedule %s cannot fire: %s", planned.name, problem)
@@ -150,14 +150,17 @@ class Timetable(Loop):
             planned = self._planned.get(name)
             if planned is None:
                 continue
-            item = Fire(
-                schedule=name,
-                slots=[Slot(at=slot, order=planned.order(self._engine, slot))],
-                overlap="queue",
-                was_queued=True,
-            )
+            try:
+                orders = self._orders(planned, [slot])
+            except RedriveError as problem:
+                log.error("schedule %s cannot fire: %s", name, problem)
+                continue  # it waits until what it asks for is there again
+            item = Fire(schedule=name, slots=orders, overlap="queue", was_queued=True)
             if await self._store.submit(fire, item):
                 self.wake()  # for those behind it
+
+    def _orders(self, planned: Planned, slots: Iterable[int]) -> list[Slot]:
+        return [Slot(at=slot, order=planned.order(self._engine, slot)) for slot in slots]
 
     def _look(self, landed: Landed) -> None:
         waiting = self._waiting
@@ -179,11 +182,12 @@ class Timetable(Loop):
         return self._engine.pauses.has("schedule", name)
 
     def _row(self, planned: Planned, next_fires: int, last: list[FireRow]) -> ScheduleRow:
-        plan = planned.schedule
+        plan, pipelines = planned.schedule, self._engine.pipelines
+        is_there = plan.pipeline is None or pipelines.knows(plan.pipeline)
         pause = self._engine.pauses.get("schedule", planned.name)
         return ScheduleRow(
             name=planned.name,
-            what=planned.what,
+            what=planned.what if is_there else f"{planned.what}, not registered yet",
             words=planned.timing.describe(),
             timezone=plan.timezone,
             next=planned.next_slots(self._clock.now(), next_fires),

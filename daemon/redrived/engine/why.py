@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from redrive.deciding.because import spell
+from redrive.deciding.standing import WHY_DEAD, retrying
 from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
@@ -82,22 +83,12 @@ def _done(job: Job) -> str:
 def _dead(job: Job, at: Circumstances) -> WhyReply:
     decision = at.last.decision if at.last else None
     code = f"dead_{job.reason}" if job.reason else "dead"
-    text = decision.because if decision and decision.because else _DEAD.get(job.reason or "", "")
+    text = decision.because if decision and decision.because else WHY_DEAD.get(job.reason or "", "")
     saw = dict(decision.saw) if decision else {}
-    # "Will retry automatically" is no comfort any more once it is dead.
-    is_permanent = job.error is not None and job.error.category == "permanent"
-    guidance = job.error.guidance if job.error and is_permanent else ""
     force = " --force" if job.reason == "permanent" else ""
-    hint = f"{guidance} " if guidance else ""
+    hint = f"{job.error.guidance} " if job.error and job.error.guidance else ""
     hint += f"`redrive requeue {job.id}{force}` gives it another life"
     return _reply(job, code, text or "it failed for good", saw, decision, hint)
-
-
-_DEAD = {
-    "poison": "it killed its worker too often",
-    "exhausted": "no attempts are left",
-    "expired": "its time for retries has passed",
-}
 
 
 def _waiting(job: Job, at: Circumstances) -> WhyReply:
@@ -145,7 +136,7 @@ def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str,
     saw = {"available_at": iso(due), "in_seconds": round(wait, 3)}
     hint = f"`redrive run-now {job.id}` drops the wait"
     if job.state is JobState.RETRY:
-        text = f"it waits for its retry, attempt {job.attempts + 1}, in {spell(wait)}"
+        text = f"{retrying(job.state, job.attempts, job.max_attempts)}, in {spell(wait)}"
         return "backoff", text, saw, hint
     return "scheduled", f"it is scheduled for {iso(due)}, in {spell(wait)}", saw, hint
 

@@ -7,7 +7,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from redrive.deciding.standing import WHY_DEAD
 from redrive.instants import iso
+from redrive.lifecycle import Reason
 from redrive.models import Job, Run, StepState
 from redrive.protocol.queries import ShowRun
 from redrived.api import runs as api
@@ -33,7 +35,7 @@ async def run_status(engine: Engine, asker: Asker, request: Request) -> Response
             "status": run.status,
             "task_id": step.job if step else None,
             "retry_count": max(0, step.attempts - 1) if step else 0,
-            "error_message": error.message if error else None,
+            "error_message": _message(job, error.message) if error else None,
             "error_traceback": error.traceback if error else None,
             "timestamps": _timestamps(run, job),
             "metrics": (job.metrics if job and job.metrics else run.metrics) or {},
@@ -64,6 +66,12 @@ def _telling(run: Run) -> StepState | None:
             if step.state in states:
                 return step
     return begun[-1] if begun else None
+
+
+def _message(job: Job | None, said: str) -> str:
+    if job is not None and job.reason == Reason.EXHAUSTED:
+        return f"{WHY_DEAD[Reason.EXHAUSTED]}: {said}"
+    return said
 
 
 def _timestamps(run: Run, job: Job | None) -> dict[str, str | None]:

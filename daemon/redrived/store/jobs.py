@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
 
+from redrive.deciding.guidance import once_over
 from redrive.errors import UsageProblem
 from redrive.lifecycle import JobState
 from redrive.models import Budgets, ErrorRecord, Job, Progress
@@ -164,7 +165,7 @@ def record(row: dict[str, Any]) -> Job:
         heartbeat_at=row["heartbeat_at"],
         scheduled_for=row["scheduled_for"],
         node=row["node"],
-        error=_json(row["error"], ErrorRecord),
+        error=_error(row),
         result=_json(row["result"], Any),
         metrics=_json(row["metrics"], dict[str, Any]),
         progress=_json(row["progress"], Progress),
@@ -182,6 +183,14 @@ def record(row: dict[str, Any]) -> Job:
         unique=row["unique_key"],
         args=_decode(row["args"]),
     )
+
+
+def _error(row: dict[str, Any]) -> ErrorRecord | None:
+    error: ErrorRecord | None = _json(row["error"], ErrorRecord)
+    if error is not None and row["state"] == JobState.CANCELLED:
+        # It was written down when a retry was still to come.
+        return msgspec.structs.replace(error, guidance=once_over(error.guidance))
+    return error
 
 
 def _json(value: str | None, kind: Any) -> Any:

@@ -238,7 +238,7 @@ def waiting(connection: Connection) -> Waiting:
 
 
 def last_fires(connection: Connection, names: Iterable[str], n: int) -> dict[str, list[FireRow]]:
-    """The latest slots of each schedule, newest first, with what became of them."""
+    """The latest slots of each schedule, oldest first, with what became of them."""
     return {name: _last_fires(connection, name, n) for name in names}
 
 
@@ -265,7 +265,7 @@ def _last_fires(connection: Connection, name: str, n: int) -> list[FireRow]:
             state=row.state,
             took=_seconds(row.began_at, row.finished_at),
         )
-        for row in rows
+        for row in reversed(rows.all())
     ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from redrive.config import Config, Loaded, find_config, load, load_client
+from redrive.config import Config, Loaded, Problem, find_config, load, load_client
 
 if TYPE_CHECKING:
     from redrive.blocking import Client
@@ -19,8 +19,17 @@ class Settings:
 
     @cached_property
     def config(self) -> Config:
-        """The tables that clients read; a mistake elsewhere in the file is not their business."""
-        return load_client(find_config(self.config_path)).config
+        """The tables that clients read; a mistake elsewhere keeps nobody from the daemon."""
+        loaded = load_client(find_config(self.config_path))
+        if loaded.problems:
+            self._warn(loaded.problems)
+        return loaded.config
+
+    def _warn(self, problems: Sequence[Problem]) -> None:
+        from redrive.cli.output import remark
+
+        remark(f"redrive: {problems[0]}")
+        remark("  a daemon that runs goes on without it; `redrive config check` says what is wrong")
 
     def whole_config(self) -> Loaded:
         return load(find_config(self.config_path))

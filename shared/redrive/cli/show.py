@@ -12,6 +12,7 @@ from redrive.cli.output import Column, print_fields, print_heading, print_json, 
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
+from redrive.deciding.standing import retrying
 from redrive.models import Attempt, Budgets, ErrorRecord, Job, StepState, plain
 from redrive.protocol.queries import JobReply, Plan, RunReply
 
@@ -137,6 +138,8 @@ def _print_error(error: ErrorRecord) -> None:
 
 def _state(job: Job, now: int) -> str:
     word = words.state_word(job, now)
+    if (retry := retrying(job.state, job.attempts, job.max_attempts)) is not None:
+        word = retry if word == "retrying" else f"{word}, {retry}"
     if job.reason:
         word = f"{word} ({job.reason})"
     if job.available_at is not None and job.available_at > now and not job.finished_at:

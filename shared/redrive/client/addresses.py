@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import socket
@@ -12,6 +13,8 @@ from msgspec import Struct
 
 from redrive.config import Config, find_config, load_client, runtime_dir
 from redrive.errors import ConfigProblem, DaemonUnreachable, NotAllowed
+
+log = logging.getLogger(__name__)
 
 _IPC = "ipc://"
 _LONGEST_PATH = 107  # bytes; the kernel's limit for the path of a socket
@@ -46,9 +49,16 @@ def addresses_of(config: Addresses | Config | str | os.PathLike[str] | None) -> 
         case Config():
             return _configured(config)
         case None:
-            return _configured(load_client(find_config(None)).config)
+            return _configured(_read(find_config(None)))
         case _:
-            return _configured(load_client(find_config(Path(config))).config)
+            return _configured(_read(find_config(Path(config))))
+
+
+def _read(path: Path) -> Config:
+    loaded = load_client(path)
+    for problem in loaded.problems:
+        log.warning("%s; the daemon is asked all the same", problem)
+    return loaded.config
 
 
 def _configured(config: Config) -> Addresses:

@@ -6,11 +6,13 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
 from redrive.config.lines import Lines
 from redrive.config.problems import ConfigRejected, Problem, dotted
+from redrive.config.salvage import blanked
 from redrive.config.values import Toml
 
 LARGEST_FILE = 1 << 20
@@ -22,11 +24,32 @@ _HUGE_INTEGER = re.compile(r"[0-9][0-9_]{4000,}")  # Python reads 4300 digits an
 class Document(NamedTuple):
     values: dict[str, Toml]
     lines: Lines
+    broken: tuple[Problem, ...] = ()  # what is wrong with the rest, where only a part was read
 
 
-def read_document(path: Path, *, refuse_shared: bool) -> Document:
-    """The file's values and lines; `refuse_shared` refuses one that everybody may write."""
-    text = _decoded(path, _content(path, refuse_shared))
+def read_document(path: Path) -> Document:
+    """The file's values and lines; one that everybody may write is refused."""
+    content = _content(path, refuse_shared=True)
+    return _parsed(path, _decoded(path, content))
+
+
+def read_tables(path: Path, tables: Collection[str]) -> Document:
+    """Some tables of a file, which may be no TOML elsewhere."""
+    content = _content(path, refuse_shared=False)
+    try:
+        values, lines, _ = _parsed(path, _decoded(path, content))
+        return Document({name: values[name] for name in tables if name in values}, lines)
+    except ConfigRejected as broken:
+        text = blanked(content.decode("utf-8", "replace").replace("\r\n", "\n"), tables)
+        if "\ufffd" in text:
+            raise
+        try:
+            return _parsed(path, text)._replace(broken=tuple(broken.problems))
+        except ConfigRejected:
+            raise broken from None
+
+
+def _parsed(path: Path, text: str) -> Document:
     lines = Lines(text)
     if lines.too_deep:
         raise _refusal(path, "nested too deeply, expected no more than 64 levels", lines.too_deep)

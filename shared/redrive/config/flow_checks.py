@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -11,6 +12,8 @@ from redrive.config.relations import Names, exactly_one
 from redrive.config.sections import Schedule, Step, Tables
 from redrive.config.task_checks import check_retry, policy_names, queue_names, task_names
 from redrive.config.values import quoted
+
+SLIP = 0.85  # how alike two names are when one is taken for the other, misspelt
 
 
 def check_pipelines(tables: Tables, problems: Problems) -> None:
@@ -66,14 +69,13 @@ def _check_for_circle(steps: list[Step], key: Key, problems: Problems) -> None:
 
 def check_schedules(tables: Tables, problems: Problems) -> None:
     tasks, queues = task_names(tables), queue_names(tables)
-    pipelines = Names("pipeline", ("pipelines",), tables.pipelines)
     for name, schedule in tables.schedules.items():
         key: Key = ("schedules", name)
         exactly_one(problems, key, schedule, ("task", "pipeline"), ("cron", "every", "at"))
         tasks.refer(problems, (*key, "task"), schedule.task)
-        pipelines.refer(problems, (*key, "pipeline"), schedule.pipeline)
         queues.refer(problems, (*key, "queue"), schedule.queue)
         if schedule.pipeline is not None:
+            _check_pipeline(schedule.pipeline, (*key, "pipeline"), tables, problems)
             if schedule.queue is not None:
                 text = "the steps of a pipeline name their queues, expected it only beside `task`"
                 problems.doubt((*key, "queue"), text)
@@ -81,6 +83,15 @@ def check_schedules(tables: Tables, problems: Problems) -> None:
             text = "only runs belong to a batch, expected it only beside `pipeline`"
             problems.doubt((*key, "batch"), text)
         _check_times(schedule, key, problems)
+
+
+def _check_pipeline(name: str, key: Key, tables: Tables, problems: Problems) -> None:
+    """What is not in the config may be a playbook, which only the daemon knows; or a slip."""
+    known = tables.pipelines
+    if name in known or problems.inside(("pipelines", name)):
+        return
+    for near in get_close_matches(name[:100], known, n=1, cutoff=SLIP):
+        problems.doubt(key, f"unknown pipeline {quoted(name)}, did you mean {quoted(near)}?")
 
 
 def _check_times(schedule: Schedule, key: Key, problems: Problems) -> None:

@@ -16,13 +16,25 @@ from msgspec.structs import asdict, replace
 
 from redrive.config import environment
 from redrive.config.checks import check_all, check_client
-from redrive.config.document import Document, read_document
+from redrive.config.document import Document, read_document, read_tables
 from redrive.config.environment import Environment
 from redrive.config.lines import Key
-from redrive.config.problems import ConfigRejected, Enough, Problems
+from redrive.config.problems import ConfigRejected, Enough, Problem, Problems
 from redrive.config.reader import Reader
-from redrive.config.sections import ClientTables, Config, ManualRetry, Pool, Queue, Tables
+from redrive.config.sections import (
+    Bus,
+    ClientTables,
+    Config,
+    Daemon,
+    ManualRetry,
+    Pool,
+    Queue,
+    Tables,
+)
 from redrive.config.values import Toml
+
+# What of [daemon] and [bus] says which daemon is meant.
+_ADDRESSES = ("state_dir", "runtime_dir", "events", "query", "control", "curve")
 
 
 class Loaded(Struct, frozen=True):
@@ -31,6 +43,7 @@ class Loaded(Struct, frozen=True):
     config: Config
     secrets: frozenset[str]
     masked: dict[Key, str]  # the values that came from the environment, as they may be shown
+    problems: tuple[Problem, ...] = ()  # what is wrong with it and did not keep a client from it
 
     def redact(self, text: str) -> str:
         return environment.redact(text, self.secrets)
@@ -39,21 +52,40 @@ class Loaded(Struct, frozen=True):
 def load(path: str | Path, environ: Mapping[str, str] = os.environ) -> Loaded:
     """The whole config; `ConfigRejected` names everything that is wrong with it."""
     path = Path(path)
-    return _judge(path, read_document(path, refuse_shared=True), environ, _whole)
+    return _judge(path, read_document(path), environ, _whole)
 
 
 def load_client(path: str | Path, environ: Mapping[str, str] = os.environ) -> Loaded:
-    """Only what clients need, so that a mistake elsewhere never blocks `status` or `kill`."""
+    """Only what clients need, so that a mistake elsewhere never blocks `status` or `kill`.
+
+    Refused is what may lead to another daemon than the one that is meant, and nothing else.
+    """
     path = Path(path)
-    values, lines = read_document(path, refuse_shared=False)
-    wanted = {name: values[name] for name in ClientTables.__struct_fields__ if name in values}
-    return _judge(path, Document(wanted, lines), environ, _client)
+    try:
+        document = read_tables(path, ClientTables.__struct_fields__)
+        return _judge(path, document, environ, _client, may_be_wrong=_names_no_daemon)
+    except ConfigRejected as refused:
+        refused.hint = (
+            "a daemon that runs is reached with `--config FILE`, a file with nothing but its"
+            " [daemon] and [bus]"
+        )
+        raise
 
 
 _Read = Callable[[Reader, dict[str, Toml], Problems], Config]
 
 
-def _judge(path: Path, document: Document, environ: Mapping[str, str], read: _Read) -> Loaded:
+def _nothing(_: Problem) -> bool:
+    return False
+
+
+def _judge(
+    path: Path,
+    document: Document,
+    environ: Mapping[str, str],
+    read: _Read,
+    may_be_wrong: Callable[[Problem], bool] = _nothing,
+) -> Loaded:
     problems = Problems(str(path), document.lines)
     variables = Environment(environ, problems)
     folder = path.absolute().parent
@@ -62,15 +94,26 @@ def _judge(path: Path, document: Document, environ: Mapping[str, str], read: _Re
         values = variables.fill_in(document.values)
         reader = Reader(folder, variables.masked, problems)
         config = read(reader, values, problems)
-    except Enough:
-        pass  # what was found is told below
+    except Enough:  # and little of it has been read
+        may_be_wrong = _nothing
     secrets = frozenset(variables.secrets | environment.passwords(config.store.url))
-    if found := problems.in_file_order():
-        raise ConfigRejected(
-            [replace(each, text=environment.redact(each.text, secrets)) for each in found]
-        )
+    found = [
+        replace(each, text=environment.redact(each.text, secrets))
+        for each in problems.in_file_order()
+    ]
+    if not all(map(may_be_wrong, found)):
+        raise ConfigRejected(found)
     config = replace(config, folder=str(folder), path=str(path.absolute()))
-    return Loaded(config, secrets, variables.masked)
+    return Loaded(config, secrets, variables.masked, (*document.broken, *found))
+
+
+def _names_no_daemon(problem: Problem) -> bool:
+    """Whether it is about a key, and one we know, that leads to no other daemon."""
+    table, _, key = problem.key.partition(".")
+    known = {"daemon": Daemon, "bus": Bus}.get(table)
+    return table == "console" or (
+        known is not None and key in known.__struct_fields__ and key not in _ADDRESSES
+    )
 
 
 def _whole(reader: Reader, values: dict[str, Toml], problems: Problems) -> Config:

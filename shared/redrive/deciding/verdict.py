@@ -16,6 +16,7 @@ from msgspec import Struct
 from redrive.deciding.answers import Answers, ask
 from redrive.deciding.because import spell, what_happened
 from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
+from redrive.deciding.standing import WHY_DEAD
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState, Reason
 from redrive.models import Decision, Json
@@ -132,7 +133,8 @@ def _limit(facts: Facts, failed: Failed) -> _End | None:
     if failed.was_lost and lost >= facts.max_lost:
         return _End(Reason.POISON, "max_lost", f"it was lost {lost} times, the most allowed")
     if facts.attempts >= facts.max_attempts:
-        return _End(Reason.EXHAUSTED, "max_attempts", "no attempt is left")
+        words = WHY_DEAD[Reason.EXHAUSTED] if facts.max_attempts > 1 else "it has no retries"
+        return _End(Reason.EXHAUSTED, "max_attempts", words)
     window = facts.policy.retry_for
     if window is not None and facts.now - facts.life_started_at >= window * SECOND:
         return _End(Reason.EXPIRED, "retry_for", f"retry_for of {spell(window)} has passed")

@@ -52,6 +52,21 @@ async def test_a_schedule_may_start_a_pipeline_in_a_batch(tmp_path: Path) -> Non
         assert (told.data["run"], told.data["by"]) == ("r1", "tester")
 
 
+PLAYBOOK = "workflow: [{step: a, type: shell, command: 'true'}]"
+
+
+async def test_a_playbook_can_be_scheduled_before_it_is_registered(tmp_path: Path) -> None:
+    config = TASKS + '[schedules.s]\npipeline = "report"\nevery = "200ms"\n'
+    async with running(tmp_path, config) as bench:
+        missed = await bench.event("schedule_missed")
+        assert missed.data["why"].startswith("there is no pipeline 'report'")
+        assert (await rows(bench))["s"].what == "pipeline report, not registered yet"
+        await bench.engine.pipelines.add(PLAYBOOK, "report")
+        ended = await bench.event("execution_completed")
+        assert ended.data["pipeline"] == "report"
+        assert (await rows(bench))["s"].what == "pipeline report"
+
+
 async def test_a_slot_is_skipped_while_the_one_before_still_runs(tmp_path: Path) -> None:
     config = TASKS + '[schedules.s]\ntask = "hold"\nevery = "200ms"\noverlap = "skip"\n'
     async with running(tmp_path, config) as bench:

@@ -100,7 +100,7 @@ def test_a_retry_says_how_long_it_still_waits_and_what_decided_that() -> None:
     told = explain(retrying, facts(waits="due", last=last))
     assert told.code == "backoff"
     assert told.text == (
-        "it waits for its retry, attempt 2, in 41 s; before that: attempt 1 of 3 failed with HTTP 503"
+        "Retrying (attempt 1/2), in 41 s; before that: attempt 1 of 3 failed with HTTP 503"
     )
     assert told.decision == decision
 
@@ -127,12 +127,10 @@ def test_a_dead_job_names_the_rule_and_what_it_saw(reason: str, because: str) ->
     assert ("--force" in told.hint) == (reason == "permanent")
 
 
-def test_guidance_that_speaks_of_retries_is_not_given_once_it_is_dead() -> None:
-    error = ErrorRecord(
-        error_type="timeout", category="transient", message="m", guidance="Will retry."
-    )
-    told = explain(job(state=JobState.DEAD, reason="exhausted", error=error), facts())
-    assert "Will retry" not in told.hint
+def test_a_dead_job_whose_past_is_not_known_says_at_least_its_reason() -> None:
+    told = explain(job(state=JobState.DEAD, reason="exhausted"), facts())
+    assert told.text == "max retries exhausted"
+    assert told.hint == "`redrive requeue 12` gives it another life"
 
 
 def test_a_running_job_says_where_and_for_how_long() -> None:

@@ -52,6 +52,20 @@ def test_config_works_before_and_after_the_verb(
     assert redrive("status", "--config", folder / "config.toml").code == 0
 
 
+def test_a_config_that_is_no_toml_is_told_of_once_and_blocks_nothing(
+    peer: Peer, redrive: Redrive, folder: Path
+) -> None:
+    peer.replies["Status"] = status()
+    with (folder / "config.toml").open("a") as config:
+        config.write('[tasks.x]\ncommand = "open\n')
+    said = redrive("status", "--json")
+    assert (said.code, said.object) == (0, plain(status()))
+    told, hint = said.err.splitlines()
+    assert told.startswith(f"redrive: {folder}/config.toml:5: not TOML: ")
+    assert "redrive config check" in hint
+    assert redrive("config", "check").code == 78
+
+
 def test_without_a_verb_and_a_terminal_the_status_is_printed(peer: Peer, redrive: Redrive) -> None:
     peer.replies["Status"] = status()
     said = redrive()

@@ -304,8 +304,9 @@ MISTAKES = [
         'did you mean "Europe/Berlin"?'),
     ),
     (
-        '[schedules.s]\npipeline = "p"\nevery = "1h"',
-        '2: schedules.s.pipeline: unknown pipeline "p", but none is defined',
+        STEPS.replace(".p]", ".report]") + '{ name = "a", task = "t" }]\n'
+        '[schedules.s]\npipeline = "repport"\nevery = "1h"',
+        '7: schedules.s.pipeline: unknown pipeline "repport", did you mean "report"?',
     ),
     (
         '[[hooks]]\non = ["died"]\ncommand = ["x"]',
