@@ -135,6 +135,25 @@ MISTAKES = [
     ),
     ('[http]\nlisten = ""', '2: http.listen: got "", expected HOST:PORT such as 127.0.0.1:8383'),
     ('[console]\ncolour = "blu"', '2: console.colour: got "blu", did you mean "blue"?'),
+    # What a kind of task cannot have
+    (
+        '[tasks.t]\npython = "a:b"\nlimits = { output = "1M", memory = "1G" }',
+        ("3: tasks.t.limits.memory: the worker of a Python task outlives it, "
+        "expected only `output`"),
+    ),
+    (
+        '[tasks.t]\nhttp = { url = "http://x" }\n[tasks.t.limits]\noutput = "1M"',
+        ("4: tasks.t.limits.output: an HTTP call has no process, "
+        "expected no limits; `http.max_response` bounds it"),
+    ),
+    (
+        '[tasks.t]\nhttp = { url = "http://x" }\ncwd = "."',
+        "3: tasks.t.cwd: an HTTP call has no process, expected it left out",
+    ),
+    (
+        '[tasks.t]\nhttp = { url = "http://x" }\nenv = { A = "b" }',
+        "3: tasks.t.env: an HTTP call has no process, expected it left out",
+    ),
     # Queues and policies
     (
         "[queues.a]\nreserved = 5\n[queues.b]\nreserved = 3",
