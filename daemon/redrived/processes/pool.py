@@ -1,8 +1,9 @@
 """Keeps the workers of one interpreter.
 
 The first worker shows whether the interpreter works at all. Others are started as the work
-asks for them: whenever none is idle, as many as are busy, up to `processes`; they stay. A
-worker that dies before it has done anything is replaced more and more slowly.
+asks for them: whenever none is idle, as many as are busy, up to `processes`; they stay as long
+as there is a task for them. A worker that dies before it has done anything is replaced more and
+more slowly.
 """
 
 from __future__ import annotations
@@ -61,10 +62,17 @@ class Pool:
         return sum(worker.is_busy for worker in self.workers)
 
     def define(self, tasks: Mapping[str, wire.TaskFacts]) -> None:
-        """The tasks of this pool, from now on."""
+        """The tasks of this pool, from now on; without any, its workers go home."""
         self._tasks = tasks
         for worker in self.workers:
-            worker.announce(tasks)
+            if tasks:
+                worker.announce(tasks)
+            else:
+                worker.retire()
+        if not tasks:
+            self.trouble = ""
+        if self._started:
+            self._grow()
 
     def use(self, settings: PoolSettings) -> None:
         """Go on with other settings; the workers of the old ones finish what they hold."""
@@ -137,7 +145,7 @@ class Pool:
 
     def _grow(self) -> None:
         """See to it that one worker is idle, or about to be."""
-        if self._stopping or self._pause is not None:
+        if self._stopping or self._pause is not None or not self._tasks:
             return
         busy = starting = 0
         for worker in self.workers:

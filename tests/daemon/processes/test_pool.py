@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redrived.processes.identity import Identity
-from support.workers import Ear, workshop
+from support.workers import Ear, tasks_of_the_app, workshop
 
 
 async def test_the_first_work_brings_more_workers_up_to_the_limit(tmp_path: Path) -> None:
@@ -154,6 +154,23 @@ async def test_stopping_ends_a_worker_that_a_thread_of_the_application_holds(
         await shop.pool.stop(grace=0.05)
 
         assert shop.pool.workers == []
+
+
+async def test_the_workers_of_a_pool_without_tasks_go_home_and_come_back_with_them(
+    tmp_path: Path,
+) -> None:
+    go = tmp_path / "go"
+    async with workshop(tmp_path) as shop:
+        running = shop.give("wait_for", path=str(go))
+        shop.pool.define({})
+        go.touch()
+        assert (await shop.ear.report_of(running)).outcome == "done"
+        await shop.ear.until(lambda: not shop.pool.workers)
+
+        shop.pool.define(tasks_of_the_app())
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        assert await shop.result("echo", a=1) == {"a": 1}
+        assert shop.pool.trouble == ""
 
 
 DAEMON = """
