@@ -11,7 +11,7 @@ from textual import on, work
 from textual.app import App, ComposeResult
 from textual.filter import LineFilter, NoColor
 from textual.widgets import ContentSwitcher
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerFailed, WorkerState
 
 from redrive.clock import Clock, SystemClock
 from redrive_tui import copying, frame, keys
@@ -86,7 +86,7 @@ class Console(App[None]):
         )
         self._been: list[Visit] = []
         self._here = Visit("overview")
-        self._dated: tuple[int, str, int] | None = None  # when the header was written
+        self._dated: tuple[int, str, bool, int] | None = None  # when the header was written
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
         self.header = Panel([[]], id="header")
         self.tabs = Panel([[]], id="tabs")
@@ -134,7 +134,8 @@ class Console(App[None]):
 
     def show_frame(self) -> None:
         width = self.size.width
-        dated = (int(self.mirror.clock.monotonic()), self.mirror.link.word, width)
+        now, link = self.mirror.clock.monotonic(), self.mirror.link
+        dated = (int(now), link.word, link.is_fresh(now), width)
         if dated != self._dated:  # an age in tenths would keep the line busy for nothing
             self._dated = dated
             self.header.lines = [self._header(width)]
@@ -278,6 +279,16 @@ class Console(App[None]):
     def press(self, key: keys.Key) -> None:
         """Do what a key does, as if it had been pressed."""
         self.simulate_key(self.settings.keymap.get(key.id, key.keys).split(",")[0])
+
+    def _fatal_error(self) -> None:
+        """Textual would print pages of its insides here; whoever started us makes a report."""
+        self.panic()
+
+    @property
+    def fault(self) -> BaseException | None:
+        """What the console broke down of."""
+        fault = self._exception
+        return fault.error if isinstance(fault, WorkerFailed) else fault
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
