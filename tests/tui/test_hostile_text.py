@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,71 +12,21 @@ import pytest
 
 from redrive_tui.sanitize import clean
 from support import hostile
+from support.console_terminal import ConsoleTerminal
 from support.stage import on_stage
 
 PROGRAM = Path(__file__).with_name("hostile_console.py")
-DEADLINE = 20.0
 # What Textual itself sends: colours, cursor, modes, the pointer's shape, questions.
 OURS = re.compile(
     rb"\x1b\[[0-9;:?<>=]*[mHhlfnqtu]|\x1b\[\?[0-9;]*\$p|\x1b\[>?[0-9;]*c|\x1b\]22;[a-z]*\x07"
 )
 
 
-class Terminal:
-    """The other end of a console: a pseudo-terminal of 100 by 30."""
-
-    def __init__(self) -> None:
-        self.primary, replica = pty.openpty()
-        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
-        environment["PYTHONPATH"] = str(PROGRAM.parents[1])
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM)],
-            stdin=replica,
-            stdout=replica,
-            stderr=replica,
-            env=environment,
-            start_new_session=True,
-        )
-        os.close(replica)
-        self.received = b""
-
-    def press(self, keys: str) -> None:
-        os.write(self.primary, keys.encode())
-
-    def read_until(self, words: str) -> None:
-        """Until these words have come since the last call."""
-        before, wanted = len(self.received), words.encode()
-        until = time.monotonic() + DEADLINE
-        while wanted not in self.received[before:]:
-            assert time.monotonic() < until, f"{words!r} did not come"
-            self._read(0.1)
-
-    def read_to_the_end(self) -> bytes:
-        until = time.monotonic() + DEADLINE
-        while self.process.poll() is None or self._read(0):
-            assert time.monotonic() < until, "the console did not end"
-            self._read(0.1)
-        return self.received
-
-    def _read(self, timeout: float) -> bool:
-        if not select.select([self.primary], [], [], timeout)[0]:
-            return False
-        try:
-            piece = os.read(self.primary, 65536)
-        except OSError:  # the other end is closed
-            return False
-        self.received += piece
-        return bool(piece)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.primary)
-
-
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    opened = Terminal()
+def terminal() -> Iterator[ConsoleTerminal]:
+    opened = ConsoleTerminal(
+        [sys.executable, str(PROGRAM)], environ={"PYTHONPATH": str(PROGRAM.parents[1])}
+    )
     yield opened
     opened.close()
 
@@ -92,7 +37,7 @@ def foreign(received: bytes) -> list[bytes]:
     return [each.encode() for each in re.findall(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", rest)]
 
 
-def test_no_screen_sends_a_sequence_that_came_from_outside(terminal: Terminal) -> None:
+def test_no_screen_sends_a_sequence_that_came_from_outside(terminal: ConsoleTerminal) -> None:
     terminal.read_until("HOSTILE")
     for key, words in (
         ("2", "LAST ERROR"),
@@ -122,15 +67,14 @@ def test_no_screen_sends_a_sequence_that_came_from_outside(terminal: Terminal) -
 
 @pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_the_terminal_as_it_was(
-    terminal: Terminal, signal_: signal.Signals
+    terminal: ConsoleTerminal, signal_: signal.Signals
 ) -> None:
     terminal.read_until("HOSTILE")
     terminal.process.send_signal(signal_)
-    received = terminal.read_to_the_end()
+    terminal.read_to_the_end()
 
     assert terminal.process.returncode == 0
-    assert received.rfind(b"\x1b[?1049l") > received.rfind(b"\x1b[?1049h")
-    assert b"\x1b[?25h" in received  # the cursor is back
+    assert terminal.is_clean
 
 
 async def test_markup_in_a_text_is_shown_and_not_obeyed() -> None:
