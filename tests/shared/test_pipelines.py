@@ -23,7 +23,7 @@ from redrive.pipelines import (
 from redrive.pipelines.advance import Action, Enqueue, Fail, Finish, Gate, RunFacts, Skip
 from redrive.pipelines.states import RunState, StepState
 
-WAITING, GATED, CLEARING, LIVE, DONE, DEAD, CANCELLED, SKIPPED = StepState
+WAITING, GATED, CLEARING, LIVE, RETRYING, DONE, DEAD, CANCELLED, SKIPPED = StepState
 
 CONFIG = Config(
     tasks={

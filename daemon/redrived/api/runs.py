@@ -17,7 +17,7 @@ from redrive.protocol.queries import (
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import MOST_AT_ONCE, check_words, checked_args
-from redrived.store import events, run_pages
+from redrived.store import batch_pages, events, run_pages
 from redrived.store.run_pages import run_number
 from redrived.store.runs import NewRun, RunOrder, start
 
@@ -71,7 +71,7 @@ async def show_run(engine: Engine, asker: Asker, request: ShowRun) -> RunReply:
 
 async def list_batches(engine: Engine, asker: Asker, request: ListBatches) -> BatchPage:
     limit = max(1, min(request.limit, LONGEST_PAGE))
-    rows = await engine.store.read(run_pages.batch_rows, limit)
+    rows = await engine.store.read(batch_pages.batch_rows, limit)
     return BatchPage(batches=rows, as_of=await engine.store.read(events.head))
 
 

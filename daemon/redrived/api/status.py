@@ -19,7 +19,7 @@ from redrive.protocol.queries import (
 )
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.store import due, events, run_pages, tallies
+from redrived.store import batch_pages, due, events, tallies
 from redrived.store.store import Connection
 
 SOON = 15 * 60 * SECOND  # how far ahead "what falls due" looks
@@ -34,7 +34,10 @@ async def status(engine: Engine, asker: Asker, request: Status) -> StatusReply:
             events.head(connection),
             tallies.read(connection),
             due.oldest_ready(connection),
-            [*due.soon(connection, now, now + SOON), *run_pages.gates_due(connection, now + SOON)],
+            [
+                *due.soon(connection, now, now + SOON),
+                *batch_pages.gates_due(connection, now + SOON),
+            ],
         )
 
     seq, counts, oldest, soon = await engine.store.read(ask)

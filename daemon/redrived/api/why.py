@@ -11,7 +11,7 @@ from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.engine.why import Circumstances, explain
 from redrived.engine.why_run import explain_run
-from redrived.store import circumstances, events, jobs, run_pages
+from redrived.store import batch_pages, circumstances, events, jobs, run_pages
 from redrived.store.circumstances import Lane
 from redrived.store.run_pages import run_number
 from redrived.store.store import Connection
@@ -45,7 +45,7 @@ async def _why_run(engine: Engine, id: str) -> WhyReply:
     run = await engine.store.read(run_pages.get, run_number(id))
     if run is None:
         raise NotFound(f"there is no run {id}", hint="`redrive runs` lists them")
-    return explain_run(run, await engine.store.read(run_pages.gates_of, run.batch))
+    return explain_run(run, await engine.store.read(batch_pages.gates_of, run.batch))
 
 
 def _circumstances(

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from redrive.deciding.standing import WHY_DEAD
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import descendants
-from redrive.pipelines.states import BROKEN, RunState, StepState
+from redrive.pipelines.states import ACTIVE, BROKEN, RunState, StepState
 from redrived.store.batch_counts import GateCounts, GateKey
 from redrived.store.courses import Courses
 from redrived.store.run_rows import Course, StepRow
@@ -43,22 +44,25 @@ def settled(unit: Unit, items: Sequence[Settled]) -> None:
         row = course.step_of(item.job) if course is not None else None
         if course is None or row is None:
             continue
-        course.measure(item.metrics)
         if row.clearing == item.job:
             _cleared(courses, course, row, item)
-        elif row.state is not StepState.LIVE:
+        elif row.state not in ACTIVE:
             continue  # somebody gave it another life by itself
-        elif item.state is not JobState.RETRY:
-            _ended(courses, course, row, item)
-        elif (gate := _first_attempt_is_over(course, row)) is not None:
-            retrying[item.job] = gate
+        else:
+            if item.metrics is not None:
+                course.measure(row.name, item.metrics)
+            if item.state is not JobState.RETRY:
+                _ended(courses, course, row, item)
+            elif (gate := _retries(course, row)) is not None:
+                retrying[item.job] = gate
         courses.go_on(course, item.at)
     courses.asked.update(retrying.values())
     _retry_together(unit, courses.write(), retrying)
 
 
-def _first_attempt_is_over(course: Course, row: StepRow) -> GateKey | None:
+def _retries(course: Course, row: StepRow) -> GateKey | None:
     """Where the retry must wait for others, the gate that counts them."""
+    row.state = StepState.RETRYING
     if row.round is None or not course.definition.by_name[row.name].retry_together:
         return None
     row.passed = 1
@@ -87,6 +91,7 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         row.result = item.result
         course.last_completed = row.name
     elif item.state is JobState.DEAD:
+        row.why = WHY_DEAD.get(item.reason or "")
         courses.say_failed(course, row, item.reason)
 
 
@@ -151,6 +156,7 @@ def start_over(courses: Courses, course: Course, names: set[str]) -> None:
         row.state = StepState.WAITING
         row.clearing = None
         row.result = row.why = row.scheduled_for = None
+        course.measure(name, None)
     course.state = RunState.RUNNING
     course.finished_at = None
     course.manual_retries += 1

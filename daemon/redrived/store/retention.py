@@ -1,14 +1,15 @@
 """Forgetting what has ended, a little at a time.
 
 Whatever is forgotten goes whole: a job with its events and its notes, a run with its jobs and
-steps. A job that belongs to a run stays as long as the run. Every function takes away one
+steps. A job that belongs to a run stays as long as the run. A batch goes with its last run;
+until then it keeps the counts of all it ever had, and says how many are forgotten. Every function takes away one
 chunk at most and answers with what it took, so that other work goes on in between.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -86,7 +87,7 @@ def _forget_runs(unit: Unit, wish: Ended) -> Forgotten:
     unit.over(runs, f"DELETE FROM steps WHERE run_id {these}")
     unit.over(runs, f"DELETE FROM runs WHERE id {these}")
     _remove_notes(unit, "run", [run for (run,) in runs])
-    _remove_empty_batches(unit, {batch for _, batch in found if batch is not None})
+    _forget_in_batches(unit, Counter(batch for _, batch in found if batch is not None))
     return Forgotten(len(runs), jobs)
 
 
@@ -151,8 +152,11 @@ def _remove_notes(unit: Unit, kind: str, ids: Iterable[int]) -> None:
     )
 
 
-def _remove_empty_batches(unit: Unit, batches: set[str]) -> None:
-    for batch in batches:
+def _forget_in_batches(unit: Unit, forgotten: Mapping[str, int]) -> None:
+    for batch, n in sorted(forgotten.items()):
+        unit.execute(
+            "UPDATE batches SET forgotten = forgotten + :n WHERE name = :batch", batch=batch, n=n
+        )
         if unit.execute("SELECT 1 FROM runs WHERE batch = :batch LIMIT 1", batch=batch).first():
             continue
         unit.execute("DELETE FROM gates WHERE batch = :batch", batch=batch)

@@ -12,7 +12,7 @@ from redrive.errors import NotFound, PartialResults, RedriveError, UsageProblem,
 from redrive.lifecycle import Reason
 from redrive.manual import refusal
 from redrive.pipelines.advance import descendants
-from redrive.pipelines.states import BROKEN, RunState, StepState
+from redrive.pipelines.states import ACTIVE, BROKEN, RunState, StepState
 from redrived.store import actions
 from redrived.store.actions import Act, Acted
 from redrived.store.courses import Courses
@@ -195,7 +195,7 @@ def _jobs(course: Course) -> list[int]:
     jobs = [
         row.clearing if row.state is StepState.CLEARING else row.job
         for row in course.steps.values()
-        if row.state in (StepState.LIVE, StepState.CLEARING)
+        if row.state in ACTIVE or row.state is StepState.CLEARING
     ]
     return [job for job in jobs if job is not None]
 

@@ -1,4 +1,4 @@
-"""Reading runs and batches, as everybody speaks of them."""
+"""Reading runs, as everybody speaks of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
+from redrive.deciding.standing import retrying
 from redrive.errors import UsageProblem
 from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord, Run
+from redrive.models import ErrorRecord, Json, Run
 from redrive.models import StepState as StepRecord
 from redrive.pipelines.definition import Definition, decode
-from redrive.pipelines.states import RunState, StepState
+from redrive.pipelines.states import ACTIVE, RunState, StepState
 from redrive.pipelines.status import status
-from redrive.protocol.queries import BatchRow, DueRow, GateRow
 from redrived.store import events
-from redrived.store.tables import batches, catalog, gates, jobs, phases, runs, steps
+from redrived.store.tables import catalog, gates, jobs, runs, steps
 
 _decode = msgspec.json.decode
 
@@ -143,7 +143,7 @@ def _record(
             row["last_completed"],
         ),
         args=_decode(row["args"]),
-        metrics=_decode(row["metrics"]) if row["metrics"] else None,
+        metrics=_metrics(row["metrics"], parts) if row["metrics"] else None,
         last_completed=row["last_completed"],
         created_at=row["created_at"],
         finished_at=row["finished_at"],
@@ -151,91 +151,28 @@ def _record(
     )
 
 
+def _metrics(written: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
+    """What all steps measured; where two say the same thing, the later step is right."""
+    measured: dict[str, dict[str, Json]] = _decode(written)
+    return {name: value for part in parts for name, value in measured.get(part["name"], {}).items()}
+
+
 def _step(definition: Definition, part: Mapping[str, Any]) -> StepRecord:
     state = StepState(part["state"])
-    job_state: str | None = part["job_state"] if state is StepState.LIVE else None
+    job_state: str | None = part["job_state"] if state in ACTIVE else None
     is_gated = state is StepState.GATED
+    attempts = part["attempts"] or 0
     policy = definition.by_name[part["name"]].lane.policy
+    max_attempts = part["max_attempts"] or policy.max_attempts
     return StepRecord(
         name=part["name"],
         job=part["job"],
         state=job_state or state.value,
-        attempts=part["attempts"] or 0,
-        max_attempts=part["max_attempts"] or policy.max_attempts,
+        attempts=attempts,
+        max_attempts=max_attempts,
         last_attempt_at=part["last_attempt_at"],
         scheduled_for=part["opens_at"] if is_gated else part["scheduled_for"],
         result=_decode(part["result"]) if part["result"] else None,
         error=_decode(part["error"], type=ErrorRecord) if part["error"] else None,
-        why=part["why"],
+        why=retrying(job_state, attempts, max_attempts) or part["why"],
     )
-
-
-# ---- batches -------------------------------------------------------------------------------
-
-
-def batch_rows(connection: Connection, limit: int = 200) -> list[BatchRow]:
-    """The newest batches with their phases and gates; their counts are read, never counted."""
-    found = connection.execute(
-        select(batches).order_by(batches.c.created_at.desc(), batches.c.name).limit(limit)
-    )
-    rows = [dict(row) for row in found.mappings()]
-    names = [row["name"] for row in rows]
-    counted = _phases(connection, names)
-    open_gates = _gates(connection, names)
-    return [
-        BatchRow(
-            name=row["name"],
-            pipeline=row["pipeline"],
-            created_at=row["created_at"],
-            runs=row["runs"],
-            running=row["running"],
-            done=row["done"],
-            failed=row["failed"],
-            cancelled=row["cancelled"],
-            phases=counted.get(row["name"], {}),
-            gates=open_gates.get(row["name"], []),
-        )
-        for row in rows
-    ]
-
-
-def gates_of(connection: Connection, batch: str | None) -> list[GateRow]:
-    return [] if batch is None else _gates(connection, [batch]).get(batch, [])
-
-
-def gates_due(connection: Connection, until: int) -> list[DueRow]:
-    """The gates that open by then, and how many runs wait at each."""
-    query = select(gates).where(
-        gates.c.opens_at.is_not(None), gates.c.waiting > 0, gates.c.opens_at <= until
-    )
-    return [
-        DueRow(
-            at=row["opens_at"], kind="gate", n=row["waiting"], name=f"{row['batch']}/{row['step']}"
-        )
-        for row in connection.execute(query).mappings()
-    ]
-
-
-def _phases(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
-    counted: dict[str, dict[str, dict[str, int]]] = {}
-    query = select(phases).where(phases.c.batch.in_(names), phases.c.n != 0)
-    for batch, step, state, n in connection.execute(query):
-        counted.setdefault(batch, {}).setdefault(step, {})[state] = n
-    return counted
-
-
-def _gates(connection: Connection, names: Sequence[str]) -> dict[str, list[GateRow]]:
-    found: dict[str, list[GateRow]] = {}
-    query = select(gates).where(gates.c.batch.in_(names)).order_by(gates.c.step, gates.c.round)
-    for row in connection.execute(query).mappings():
-        found.setdefault(row["batch"], []).append(
-            GateRow(
-                step=row["step"],
-                round=row["round"],
-                unsettled=row["unsettled"],
-                waiting=row["waiting"],
-                opens_at=row["opens_at"],
-                opened_at=row["opened_at"],
-            )
-        )
-    return found

@@ -45,7 +45,7 @@ class Course(Struct, kw_only=True):
     mode: str | None = None
     state: RunState = RunState.RUNNING
     args: str = "{}"
-    metrics: str | None = None
+    metrics: str | None = None  # JSON: by step, what its latest attempt measured
     last_completed: str | None = None
     manual_retries: int = 0
     manual_at: int | None = None
@@ -59,11 +59,13 @@ class Course(Struct, kw_only=True):
         """The step whose present job this is; earlier jobs of a step have no say any more."""
         return next((row for row in self.steps.values() if job in (row.job, row.clearing)), None)
 
-    def measure(self, metrics: str | None) -> None:
-        """Keep what a step measured, on top of those before."""
+    def measure(self, step: str, metrics: str | None) -> None:
+        """Keep what a step measured, in the place of what its earlier attempts did."""
+        known: dict[str, Json] = msgspec.json.decode(self.metrics or "{}")
+        known.pop(step, None)
         if metrics is not None:
-            known: dict[str, Json] = msgspec.json.decode(self.metrics or "{}")
-            self.metrics = to_json({**known, **msgspec.json.decode(metrics)})
+            known[step] = msgspec.json.decode(metrics)
+        self.metrics = to_json(known) if known else None
 
     def facts(self, now: int) -> RunFacts:
         return RunFacts(

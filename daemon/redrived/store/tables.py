@@ -331,6 +331,7 @@ batches = Table(
     Column("done", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
     Column("cancelled", BigInteger, nullable=False),
+    Column("forgotten", BigInteger, nullable=False, server_default="0"),  # of `runs`
 )
 
 phases = Table(  # how many steps of a batch stand in each state, kept up by every commit

@@ -1,7 +1,7 @@
 """What can be said of a step of a run.
 
-A step that has a job is `live` until that job ends; what the job itself is in says more, and
-readers are shown that.
+A step that has a job is `live`, then `retrying` from its first failure on, until that job ends.
+What the job itself is in says more, and readers are shown that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ class StepState(StrEnum):
     GATED = "gated"  # for its batch
     CLEARING = "clearing"  # its data is cleared before it is run again
     LIVE = "live"
+    RETRYING = "retrying"
     DONE = "done"
     DEAD = "dead"
     CANCELLED = "cancelled"
@@ -27,5 +28,6 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
-UNSETTLED = frozenset({StepState.WAITING, StepState.GATED, StepState.CLEARING, StepState.LIVE})
+ACTIVE = frozenset({StepState.LIVE, StepState.RETRYING})
+UNSETTLED = ACTIVE | {StepState.WAITING, StepState.GATED, StepState.CLEARING}
 BROKEN = frozenset({StepState.DEAD, StepState.CANCELLED})

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from redrive.config.sections import Shows
 from redrive.lifecycle import JobState
 from redrive.pipelines.definition import Definition
-from redrive.pipelines.states import BROKEN, RunState, StepState
+from redrive.pipelines.states import ACTIVE, BROKEN, RunState, StepState
 
-_OPEN = (StepState.LIVE, StepState.CLEARING, StepState.GATED, StepState.WAITING)
+_OPEN = (ACTIVE, {StepState.CLEARING}, {StepState.GATED}, {StepState.WAITING})
 
 
 def status(
@@ -37,7 +37,7 @@ def _running(
     jobs: Mapping[str, JobState],
     last_completed: str | None,
 ) -> str:
-    current = next((name for kind in _OPEN for name in steps if steps[name] is kind), None)
+    current = next((name for kinds in _OPEN for name in steps if steps[name] in kinds), None)
     # A retry has been running already, and goes on.
     begun = current is not None and jobs.get(current) in (JobState.LEASED, JobState.RETRY)
     phase = "running" if begun else "queued"

@@ -228,6 +228,7 @@ class BatchRow(Struct, frozen=True, kw_only=True):
     cancelled: int
     phases: dict[str, dict[str, int]] = {}  # step → state → count
     gates: list[GateRow] = []
+    forgotten: int = 0  # of `runs`, those that ended so long ago that they cannot be listed
 
 
 class BatchPage(Reply, frozen=True, kw_only=True):

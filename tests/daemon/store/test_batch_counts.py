@@ -30,7 +30,7 @@ def recounted(connection: Connection) -> dict[str, Any]:
         "waiting": ask(f"SELECT round, count(*) {gated} AND state = 'gated' GROUP BY round"),
         "first_pass": ask(
             f"SELECT round, count(*) {gated} AND passed = 0"
-            " AND state IN ('waiting', 'gated', 'clearing', 'live') GROUP BY round"
+            " AND state IN ('waiting', 'gated', 'clearing', 'live', 'retrying') GROUP BY round"
         ),
     }
 

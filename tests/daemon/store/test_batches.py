@@ -6,7 +6,7 @@ import pytest
 
 from redrive.errors import UsageProblem
 from redrive.protocol.queries import BatchRow, GateRow
-from redrived.store import run_pages
+from redrived.store import batch_pages
 from redrived.store.runs import NewRun, start
 from support.ground import Ground
 from support.runs import Track, seconds, step
@@ -20,7 +20,7 @@ def track(ground: Ground) -> Track:
 
 
 def batch(track: Track, name: str = "b") -> BatchRow:
-    rows = track.ground.ask(run_pages.batch_rows)
+    rows = track.ground.ask(batch_pages.batch_rows)
     return next(row for row in rows if row.name == name)
 
 
@@ -213,17 +213,34 @@ def test_without_a_batch_a_gate_is_only_a_delay(track: Track) -> None:
 
 
 def test_a_batch_counts_its_runs_and_phases_without_looking_at_them(track: Track) -> None:
-    track.start_many(4, batch="b")
-    first, second, third, _ = track.ground.take(4)
+    track.start_many(7, batch="b")
+    first, second, third, fourth, _ = track.ground.take(5)
     track.complete([first, second])
     track.fail_job(third)
+    track.fail_job(fourth, retry_in=60)
 
     row = batch(track)
-    assert (row.runs, row.running, row.done, row.failed) == (4, 3, 0, 1)
+    assert (row.runs, row.running, row.done, row.failed) == (7, 6, 0, 1)
     assert row.phases == {
-        "request": {"live": 1, "done": 2, "dead": 1},
-        "download": {"waiting": 1, "gated": 2, "skipped": 1},
+        "request": {"queued": 2, "running": 1, "retrying": 1, "done": 2, "dead": 1},
+        "download": {"waiting": 4, "gated": 2, "skipped": 1},
     }
+    assert list(row.phases) == ["request", "download"]
+
+
+def test_a_retry_that_runs_is_running_and_retrying_again_when_it_fails(track: Track) -> None:
+    track.start(batch="b")
+    for _ in range(2):
+        track.fail("request", retry_in=60)
+        assert batch(track).phases["request"] == {"retrying": 1}
+        track.ground.clock.move(60)
+        track.promote()
+    retry = track.take("request")
+    assert batch(track).phases["request"] == {"running": 1}
+    track.fail_job(retry)
+    assert batch(track).phases["request"] == {"dead": 1}
+    track.requeue(1)
+    assert batch(track).phases["request"] == {"queued": 1}
 
 
 def test_a_batch_is_of_one_pipeline(track: Track) -> None:

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, Table, Text, insert, text
 
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
-from redrived.store import retention, tables
+from redrive.protocol.queries import BatchRow
+from redrived.store import batch_pages, retention, tables
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
 from redrived.store.ledger import Claim, claim
@@ -16,6 +17,7 @@ from redrived.store.retention import Ended, Forgotten, Old
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.ground import Ground
+from support.runs import Track, step
 
 DAY = 86400.0
 
@@ -118,6 +120,30 @@ async def test_a_job_of_a_run_stays_until_the_run_goes(ground: Ground, clock: Fa
     assert ground.do(retention.forget_runs, ended_before(ground)) == Forgotten(1, [job.id])
     assert tables_with_rows(ground) == set()
     assert ground.counts() == {}
+
+
+def test_a_batch_keeps_the_counts_of_the_runs_it_has_forgotten(
+    ground: Ground, clock: FakeClock
+) -> None:
+    track = Track(ground, step("request"))
+    track.start_many(3, batch="b")
+    first, second, third = ground.take(3)
+    track.complete([first, second])
+    track.fail_job(third)
+    clock.move(8 * DAY)
+
+    def batch() -> BatchRow | None:
+        return next(iter(ground.ask(batch_pages.batch_rows)), None)
+
+    assert ground.do(retention.forget_runs, ended_before(ground)).n == 2
+    row = batch()
+    assert row is not None
+    assert (row.runs, row.done, row.failed, row.forgotten) == (3, 2, 1, 2)
+    assert row.phases == {"request": {"done": 2, "dead": 1}}
+    assert [run.id for run in track.page("batch:b").runs] == ["r3"]
+
+    assert ground.do(retention.forget_runs, ended_before(ground, "failed")).n == 1
+    assert batch() is None
 
 
 async def test_events_of_no_job_go_by_their_age(ground: Ground, clock: FakeClock) -> None:

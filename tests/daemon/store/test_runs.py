@@ -139,6 +139,35 @@ def test_what_its_steps_measured_is_kept_with_the_run(track: Track) -> None:
     assert track.run(run).metrics == {"files": 2, "errors": 1}
 
 
+def test_nothing_stays_of_what_a_failed_attempt_measured(track: Track) -> None:
+    run = track.start()
+    track.finish("parse", metrics={"files": 2})
+    failed = {"metrics": '{"error_type": "Timeout", "seconds": 3}'}
+    track.fail("embed", retry_in=0, **failed)
+    assert track.run(run).metrics == {"files": 2, "error_type": "Timeout", "seconds": 3}
+    track.promote()
+    track.finish("embed", metrics={"seconds": 1})
+    assert track.run(run).metrics == {"files": 2, "seconds": 1}
+
+
+def test_a_step_says_which_retry_it_is_at_and_why_it_is_dead(ground: Ground) -> None:
+    track = Track(ground, step("parse", retry=3))
+    run = track.start()
+
+    def why() -> str | None:
+        return track.run(run).steps[0].why
+
+    track.fail("parse", retry_in=0)
+    assert why() == "Retrying (attempt 1/2)"
+    track.promote()
+    job = track.take("parse")
+    assert why() == "Retrying (attempt 1/2)"
+    track.fail_job(job, reason="exhausted")
+    assert why() == "max retries exhausted"
+    track.requeue(run)
+    assert why() is None
+
+
 def test_thousands_of_runs_start_in_one_commit(track: Track) -> None:
     begun = track.start_many(2_000)
 
