@@ -248,3 +248,15 @@ async def test_an_error_from_the_daemon_is_told_as_it_is() -> None:
         assert any(
             "there is no job 240; `redrive jobs` lists them" in text for text in stage.toasts
         )
+
+
+async def test_three_toasts_at_most_are_seen_and_all_are_in_the_log() -> None:
+    async with on_stage() as stage:
+        for number in range(1, 6):
+            stage.console.say(f"word {number}", "information")
+        await stage.settle()
+        assert [f"word {number}" in stage.text for number in range(1, 6)] == [
+            False, False, True, True, True,
+        ]  # fmt: skip
+        await stage.press("o")
+        assert "word 1" in stage.text

@@ -46,6 +46,7 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
     from redrive_tui.link import Link
     from redrive_tui.palettes import DEFAULT, MONO
     from redrive_tui.terminal import show
+    from redrive_tui.views import Views, views_path
 
     console = config.console
     link = Link(config)
@@ -56,6 +57,7 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
             look=Look(ascii=options.ascii),
             keymap=keymap.load(Path(console.keymap)) if console.keymap else {},
             read_only=options.read_only,
+            views=Views(views_path(os.environ)),
         ),
     )
     try:

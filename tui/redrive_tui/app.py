@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from textual import on, work
 from textual.app import App, ComposeResult
 from textual.filter import LineFilter, NoColor
@@ -27,9 +27,11 @@ from redrive_tui.sanitize import clean
 from redrive_tui.screens import PANES
 from redrive_tui.screens.help import FILTER_HELP, Help
 from redrive_tui.screens.job import JobPane
+from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.screens.pane import Desk, Pane, fault_of
 from redrive_tui.source import Source
 from redrive_tui.theme import textual_theme
+from redrive_tui.views import Views
 from redrive_tui.widgets.confirm import Confirm
 from redrive_tui.widgets.dialogs import Page
 from redrive_tui.widgets.filter_bar import FilterBar
@@ -37,6 +39,7 @@ from redrive_tui.widgets.lines import Panel
 from redrive_tui.wishes import Options
 
 TICK = 0.25  # seconds between looks at the mirror
+TOASTS = 3  # at once; all of them are in the log
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -46,6 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     look: Look = Look()
     keymap: Mapping[str, str] = {}
     read_only: bool = False
+    views: Views = field(default_factory=Views)
 
 
 class Visit(Struct, frozen=True):
@@ -211,6 +215,30 @@ class Console(App[None]):
         else:
             self.exit()
 
+    # Views: filters with names.
+
+    @property
+    def filter_in_force(self) -> str:
+        """Of the list of jobs, if it is what is seen."""
+        return self.pane.bar.text if isinstance(self.pane, JobsPane) else ""
+
+    async def view(self, filter: str) -> None:
+        await self._go(Visit("jobs"), filter)
+
+    def save_view(self, name: str, filter: str) -> None:
+        self._change_views(lambda: self.settings.views.save(name, filter), f"view {name} saved")
+
+    def forget_view(self, name: str) -> None:
+        self._change_views(lambda: self.settings.views.forget(name), f"view {name} forgotten")
+
+    def _change_views(self, change: Callable[[], None], done: str) -> None:
+        try:
+            change()
+        except OSError as problem:
+            self.say(f"the views could not be written: {problem}", "error")
+        else:
+            self.say(done, "information")
+
     # Acting.
 
     @on(Pane.Asked)
@@ -237,6 +265,11 @@ class Console(App[None]):
         """A toast, and the same in the log."""
         self.commands_log.note(text, self.mirror.now())
         self.notify(clean(text), severity=severity, markup=False)
+        self.call_later(self._make_room)
+
+    def _make_room(self) -> None:
+        for old in list(self._notifications)[:-TOASTS]:
+            self._unnotify(old)
 
     @on(Pane.Said)
     def _said(self, event: Pane.Said) -> None:
