@@ -17,7 +17,7 @@ async def open_job(stage: Stage, *tabs: str) -> JobPane:
 async def test_it_opens_on_the_timeline_with_what_is_to_come() -> None:
     async with on_stage() as stage:
         await open_job(stage)
-        assert "240  send_invoice  ↻ retrying  in 41s" in stage.text
+        assert "240  send_invoice  ↻ Retrying (attempt 3/7)  in 41s" in stage.text
         assert "then dead" in stage.text
         assert "backoff: first 15s" in stage.text
 
@@ -117,3 +117,9 @@ async def test_a_job_that_does_not_exist_is_said_to() -> None:
         stage.source.jobs, stage.source.details = [], {}
         await stage.press("enter")
         assert "there is no job 240" in stage.text
+
+
+async def test_a_job_between_attempts_says_which_retry_comes() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "enter")
+        assert "↻ Retrying (attempt 3/7)" in stage.grid[3]

@@ -86,3 +86,13 @@ def test_an_attempt_that_is_due_waits_for_a_slot() -> None:
 def test_in_ascii_nothing_but_ascii_is_drawn() -> None:
     for line in timeline(incident.detail(), [], NOW, Look(ascii=True), 100)[2:14]:
         assert plain_text(line).replace("›", "").isascii()
+
+
+def test_what_an_attempt_left_behind_stands_under_it() -> None:
+    ended = Event(
+        seq=9, at=NOW, type="job_killed", job=240, attempt=2, data={"unkillable": [4711, 4712]}
+    )
+    lines = drawn(timeline(incident.detail(), [ended], NOW, LOOK, 100))
+    second = next(place for place, line in enumerate(lines) if line.startswith("  2  "))
+
+    assert lines[second + 1] == "     ! unkillable, still there: pid 4711, 4712"

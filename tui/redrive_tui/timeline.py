@@ -15,6 +15,10 @@ ROOM_FOR_NODES = 80
 ROOM_FOR_LONG_BARS = 72
 _GAP: Line = [("  ", "")]
 TITLES = ("ATT", "STARTED", "RAN", "RESULT", "NODE")
+_LEFT_OVER = {
+    "escaped": ("had left the session of the attempt, and were killed", "dim"),
+    "unkillable": ("unkillable, still there", "error"),
+}
 _OUTCOMES = {
     "done": "done",
     "snoozed": "scheduled",
@@ -39,6 +43,7 @@ def timeline(
             case Attempt():
                 bar = _wait(wait, longest, cells, look, "retrying")
                 lines.append(_attempted(step, bar, now, look, width))
+                lines += _left_over(step, events)
             case Plan():
                 bar = _wait(wait, longest, cells, look, "scheduled")
                 lines.append(_planned(step, bar, now, look, width))
@@ -127,6 +132,22 @@ def _result(attempt: Attempt, look: Look) -> Line:
         return [(f"{look.glyph('dead')} ", "dead"), (error_words(attempt.error), "text")]
     word = _OUTCOMES.get(attempt.outcome or "", "dead")
     return [(f"{look.glyph(word)} {clean(attempt.outcome or 'ended', 40)}", word)]
+
+
+def _left_over(attempt: Attempt, events: Sequence[Event]) -> list[Line]:
+    """Processes that the end of an attempt had to look for, and those it could not end."""
+    told = {
+        kind: event.data[kind]
+        for event in events
+        if event.attempt == attempt.execution
+        for kind in _LEFT_OVER
+        if event.data.get(kind)
+    }
+    return [
+        [("     ! ", role), (f"{words}: pid {clean(str(told[kind]).strip('[]'))}", role)]
+        for kind, (words, role) in _LEFT_OVER.items()
+        if kind in told
+    ]
 
 
 def _wait(wait: float | None, longest: float, cells: int, look: Look, role: str) -> Line:

@@ -6,6 +6,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widget import Widget
 
+from redrive.deciding.standing import retrying
 from redrive.errors import RedriveError
 from redrive.lifecycle import LEASED
 from redrive.models import Event, Job
@@ -117,7 +118,7 @@ class JobPane(JobActions):
         word = state_word(job, now)
         return [
             (f"{job.id}  {clean(job.task, 80)}  ", "strong"),
-            look.state(word),
+            (f"{look.glyph(word)} {standing(job, word)}", word),
             (f" {clean(job.reason, 40)}" if job.reason and word == "dead" else "", "dead"),
             ("  ", ""),
             *when(job, now, look, word),
@@ -205,3 +206,11 @@ class JobPane(JobActions):
     def failed(self, problem: RedriveError) -> None:
         self._unread = [(clean(str(problem)), "error")]
         super().failed(problem)
+
+
+def standing(job: Job, word: str) -> str:
+    """The word for its state; of one that has failed before, which retry this is."""
+    retry = retrying(job.state, job.attempts, job.max_attempts)
+    if retry is None or word == "held":
+        return word
+    return retry if word == "retrying" else f"{word}, {retry}"
