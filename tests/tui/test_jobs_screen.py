@@ -273,3 +273,19 @@ async def test_single_letters_do_not_act_while_one_types() -> None:
         await stage.press("2", "slash", *"q8crK")
         assert stage.console.pane.context == "jobs"
         assert stage.source.commanded == []
+
+
+async def test_it_says_how_many_newer_jobs_there_are_above() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        await news(stage, *(Job(id=id, task="new", queue="mail") for id in range(241, 260)))
+        assert "19 newer above (g shows)" in stage.text
+        await stage.press("g")
+        assert "newer above" not in stage.text
+
+
+async def test_the_values_of_a_key_are_offered_with_how_many_jobs_have_them() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("queue:mail,re")
+        assert "reports 9,414" in stage.text

@@ -130,7 +130,7 @@ def test_a_set_worked_off_in_the_background_is_known_by_its_number() -> None:
     fate = fate_of(wish("requeue", GROUP), Acted(outcomes=[], redrive=4, total=386))
 
     assert (fate.word, fate.redrive) == ("done", 4)
-    assert fate.detail == "386 jobs on their way as redrive 4"
+    assert fate.detail == "under way as redrive 4"
 
 
 def test_an_answer_without_words_gets_those_of_the_verb() -> None:

@@ -108,7 +108,8 @@ def fate_of(wish: Wish, reply: Acted | Done) -> Fate:
         return Fate(word="done", detail=reply.text or past)
     done = frozenset(outcome.id for outcome in reply.outcomes if outcome.done)
     if reply.redrive is not None:
-        detail = f"{plural(reply.total, 'job')} on their way as redrive {reply.redrive}"
+        some = "" if reply.total == wish.selection.number else f"{reply.total:,} of them "
+        detail = f"{some}under way as redrive {reply.redrive}"
         return Fate(word="done", detail=detail, done=done, redrive=reply.redrive)
     refused = [outcome for outcome in reply.outcomes if not outcome.done]
     if not refused:

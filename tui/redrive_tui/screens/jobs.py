@@ -12,7 +12,7 @@ from redrive.models import Job
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.export import FORMATS, export
-from redrive_tui.formatting import Line, apart, count, duration, plural
+from redrive_tui.formatting import Line, apart, count, duration, plural, word_of
 from redrive_tui.job_cells import job_cells
 from redrive_tui.job_list import JobList
 from redrive_tui.job_pages import PAGE
@@ -180,6 +180,8 @@ class JobsPane(JobActions):
             frozen = duration(self.desk.mirror.clock.monotonic() - since)
             waiting = plural(self.desk.mirror.seq - seq, "change")
             parts.append((f"frozen {frozen}, {waiting} waiting (u shows)", "warning"))
+        if not parts and self.list.sort == "-id" and (above := table.in_view().start):
+            parts.append((f"{count(above)} newer above (g shows)", "dim"))
         return [span for part in parts for span in ((" · ", "dim"), part)][1:]
 
     # Marks freeze the order: what is being chosen from does not move.
@@ -284,9 +286,12 @@ class JobsPane(JobActions):
     def action_filter(self) -> None:
         status = self.desk.mirror.status
         if status is not None:
+            scheduled = sum(queue.scheduled or 0 for queue in status.queues)
+            by_word = {word_of(state): number for state, number in status.states.items()}
             self.bar.known = {
-                "queue": [queue.name for queue in status.queues],
-                "node": [node.name for node in status.nodes],
+                "state": {**by_word, **status.states, "scheduled": scheduled},
+                "queue": {queue.name: sum(queue.states.values()) for queue in status.queues},
+                "node": {node.name: None for node in status.nodes},
             }
         self.bar.open()
 

@@ -62,6 +62,8 @@ class OverviewPane(Pane):
             header=False,
             empty="no node has reported",
         )
+        for table in (self.queues, self.attention, self.due, self.nodes):
+            table.points = False  # four of them at once would be noise
 
     def compose(self) -> ComposeResult:
         yield self.queues

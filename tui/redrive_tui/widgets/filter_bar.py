@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,12 +14,13 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from redrive.filters import Completion, FilterProblem, complete, parse
-from redrive_tui.formatting import Line
+from redrive_tui.formatting import Line, count
 from redrive_tui.sanitize import clean
 from redrive_tui.widgets.lines import Panel
 
 REST = 0.2  # seconds without a key before a filter is tried
 SHOWN = 12  # candidates
+_KEY = re.compile(r"([\w.]+):[^\s:]*$")  # whose value is being typed
 
 
 class FilterInput(Input):
@@ -63,7 +65,7 @@ class FilterBar(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.text = ""  # what is in force
-        self.known: Mapping[str, Iterable[str]] = {}  # values of keys, for completion
+        self.known: Mapping[str, Mapping[str, int | None]] = {}  # values, and how many have them
         self._earlier: list[str] = []
         self._place = 0
         self._rest: Timer | None = None
@@ -106,8 +108,13 @@ class FilterBar(Vertical):
 
     def _suggest(self) -> None:
         line: Line = []
-        for candidate in self.completion().candidates[:SHOWN]:
-            line += [(clean(candidate, 40), "accent"), ("  ", "")]
+        completion = self.completion()
+        key = _KEY.search(self.query_one(Input).value[: completion.start])
+        numbers: Mapping[str, int | None] = self.known.get(key[1], {}) if key else {}
+        for candidate in completion.candidates[:SHOWN]:
+            number = numbers.get(candidate.strip('"'))
+            line.append((clean(candidate, 40), "accent"))
+            line.append((f" {count(number)}   " if number is not None else "  ", "dim"))
         self.query_one(Panel).lines = [line]
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -74,6 +74,7 @@ class Table(Lines, can_focus=True):
         self.columns = list(columns)
         self.empty = empty  # what stands where no row is
         self.header_lines = 1 if header else 0
+        self.points = True  # at the row of the cursor, also while others have the keyboard
         self.lost: Hashable = None  # what the cursor was on, when that has left the list
 
     # What a subclass knows.
@@ -110,7 +111,8 @@ class Table(Lines, can_focus=True):
         return [(" " * GUTTER, ""), *self._laid_out(cells)]
 
     def _row(self, row: int) -> Line:
-        here, marked = row == self.cursor, self.is_marked(row)
+        here = row == self.cursor and (self.points or self.has_focus)
+        marked = self.is_marked(row)
         gutter: Line = [
             (">" if here else " ", "accent" if self.has_focus else "dim"),
             ("*" if marked else " ", "marked"),
