@@ -18,6 +18,8 @@ import redrive
 
 WORDS = ("queue", "lease", "retry", "harbour", "orchard", "winter", "engine", "pilot", "letter")
 
+HANGS, KILLS = 1, 2  # which letter of seven, and of eleven
+
 TROUBLES = (
     ConnectionResetError("connection reset by peer"),
     TimeoutError("the database timed out after 5 s"),
@@ -59,18 +61,19 @@ def read(document: str) -> dict[str, Any]:
     return {"pages": random.Random(document).randint(10, 40)}
 
 
-def embed(pages: int) -> dict[str, Any]:
+def embed(document: str, pages: int) -> dict[str, Any]:
     """A vector for each page; some documents hang, and some take their process with them."""
     job = redrive.current_job()
-    fate = random.random()
+    number = int("".join(filter(str.isdigit, document)))
     for page in range(1, pages + 1):
         time.sleep(random.uniform(0.1, 0.3))
         job.progress(page, pages, f"page {page}")
         trouble(0.005)
-        if page == pages // 2 and fate < 0.08:
-            time.sleep(3600)
-        if page == pages // 2 and fate > 0.97:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if page == pages // 2 and job.attempt == 1:
+            if number % 7 == HANGS:
+                time.sleep(3600)
+            if number % 11 == KILLS:
+                os.kill(os.getpid(), signal.SIGKILL)
     return {"vectors": pages}
 
 

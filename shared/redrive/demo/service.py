@@ -9,23 +9,36 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
-WAVE = 75.0  # seconds from one outage to the next
-OUTAGE = 12.0  # seconds it lasts
+FIRST = 15.0  # seconds until the first outage
+WAVE = 90.0  # seconds from one outage to the next
+OUTAGE = 25.0  # seconds it lasts
 FAILURES = (500, 502, 503, 503, 429)
 
 
 @contextmanager
 def running() -> Generator[str]:
     """Its address, while it runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answer)
-    server.daemon_threads = True
+    server = _Service(("127.0.0.1", 0), _Answer)
     threading.Thread(target=server.serve_forever, name="demo service", daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Service(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, *address_and_handler: Any) -> None:
+        super().__init__(*address_and_handler)
+        self._began = time.monotonic()
+
+    @property
+    def is_out(self) -> bool:
+        return (time.monotonic() - self._began - FIRST) % WAVE < OUTAGE
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -45,8 +58,9 @@ class _Answer(BaseHTTPRequestHandler):
     def _status(self) -> int:
         if self.path.endswith("13"):
             return 404
-        is_out = time.monotonic() % WAVE < OUTAGE
-        return random.choice(FAILURES) if random.random() < (0.85 if is_out else 0.1) else 200
+        assert isinstance(self.server, _Service)
+        share = 0.9 if self.server.is_out else 0.1
+        return random.choice(FAILURES) if random.random() < share else 200
 
     def log_message(self, format: str, *args: object) -> None:
         """The jobs tell."""
