@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS stanzas (
     run TEXT, file TEXT, name TEXT, source_path TEXT, settings TEXT,
     UNIQUE (run, file, name, source_path)
 );
-CREATE TABLE IF NOT EXISTS completed (run TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS completed (run TEXT PRIMARY KEY, counts TEXT);
 """
 
 
@@ -24,8 +24,10 @@ class Database:
     def __init__(self, connection):
         self._connection = connection
 
-    def is_completed(self, run):
-        return self._one("SELECT 1 FROM completed WHERE run = ?", run) is not None
+    def completed(self, run):
+        """What was counted when the run became complete; None: it is not."""
+        found = self._one("SELECT counts FROM completed WHERE run = ?", run)
+        return found and json.loads(found[0])
 
     def add(self, run, source_path, stanzas):
         """Those of one file, in one transaction; how many of them are new."""
@@ -42,9 +44,10 @@ class Database:
     def count(self, run):
         return self._one("SELECT count(*) FROM stanzas WHERE run = ?", run)[0]
 
-    def complete(self, run):
+    def complete(self, run, counts):
+        row = (run, json.dumps(counts))
         with self._connection as transaction:
-            transaction.execute("INSERT OR IGNORE INTO completed VALUES (?)", (run,))
+            transaction.execute("INSERT OR IGNORE INTO completed VALUES (?, ?)", row)
 
     def _one(self, query, *values):
         return self._connection.execute(query, values).fetchone()

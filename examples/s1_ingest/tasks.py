@@ -13,14 +13,16 @@ import redrive
 
 def store(path):
     """Put the upload where every later attempt finds it."""
-    return {"archive": storage.put(path)}
+    with measured(redrive.current_job()):
+        return {"archive": storage.put(path)}
 
 
 def parse(archive):
     """Every stanza of every .conf file in the archive into the database."""
     job = redrive.current_job()
     with measured(job), database.opened() as db:
-        if db.is_completed(job.run):
+        if (counts := db.completed(job.run)) is not None:
+            tell(job, counts)
             return {"status": "already_completed"}
         with archives.opened(storage.get(archive)) as files:
             counts = {"files_parsed": 0, "stanzas_created": 0, "parse_errors": 0}
@@ -30,9 +32,8 @@ def parse(archive):
         total = db.count(job.run)
         if not total:
             raise stanzas.InvalidFormat(f"invalid format: no stanza in {len(files)} files")
-        db.complete(job.run)
-        for name, count in counts.items():
-            job.metric(name, count)
+        db.complete(job.run, counts)
+        tell(job, counts)
         return {"status": "completed", "stanzas": total}
 
 
@@ -43,6 +44,11 @@ def parse_file(job, db, source_path, text, counts):
     counts["files_parsed"] += 1
     counts["parse_errors"] += len(errors)
     counts["stanzas_created"] += db.add(job.run, source_path, found)
+
+
+def tell(job, counts):
+    for name, count in counts.items():
+        job.metric(name, count)
 
 
 @contextmanager

@@ -40,6 +40,15 @@ REFUSED = {
     "bomb.tar.gz": "hostile_archive",
 }
 
+OF_FAILURE = {"duration_seconds", "retry_count", "error_type"}
+OF_SUCCESS = {
+    "files_parsed",
+    "stanzas_created",
+    "duration_seconds",
+    "parse_errors",
+    "retry_count",
+}
+
 # The database goes away in the middle of an archive.
 TROUBLE = """
 CREATE TRIGGER trouble BEFORE INSERT ON stanzas WHEN NEW.file = '010.conf'
@@ -125,7 +134,7 @@ def test_what_never_gets_better_fails_at_once_and_keeps_its_traceback(example: M
             assert (job.state, job.reason, job.attempts) == ("dead", "permanent", 1)
             assert "Traceback" in (job.error.traceback or "")
             assert client.run(run).status == "FAILED"
-            assert {*(job.metrics or {})} == {"duration_seconds", "retry_count", "error_type"}
+            assert {*(job.metrics or {})} == {*(client.run(run).metrics or {})} == OF_FAILURE
         assert seen == REFUSED
     assert stanzas(ingestion) == 0
 
@@ -145,9 +154,15 @@ def test_storage_that_is_away_is_retried_after_60_180_and_600_seconds(example: M
         assert (dead.reason, dead.attempts, client.run(run).status) == ("exhausted", 4, "FAILED")
         assert dead.error is not None
         assert dead.error.error_type == "storage_unavailable"
+        status = got(f"{worker(ingestion)}/runs/{run}/status")
+        assert (status["status"], status["retry_count"]) == ("FAILED", 3)
+        assert status["error_message"].startswith("max retries exhausted: storage unavailable")
+        assert status["metrics"].keys() == OF_FAILURE
+        assert "max retries exhausted" in ingestion.run("why", str(job)).stdout
         (ingestion.folder / "away").rename(ingestion.folder / "storage")
         client.act("requeue", run)
         assert client.wait(run) == {run: "done"}
+        assert (client.run(run).metrics or {}).keys() == OF_SUCCESS
 
 
 def test_a_run_shows_where_it_is(example: MakeExample) -> None:
@@ -185,6 +200,9 @@ def test_a_locked_database_is_waited_for_and_retried(example: MakeExample) -> No
         events = story(client, job)
         errors = [event.data["error"] for event in events if event.type == "action_error"]
         assert {error["error_type"] for error in errors} == {"database_error"}
+        metrics = client.run(run).metrics or {}
+        assert {*metrics} == OF_SUCCESS
+        assert metrics["retry_count"] == 1
         check_that_no_retry_was_early(events)
 
 
@@ -214,35 +232,39 @@ def test_a_run_that_is_complete_is_not_parsed_again(example: MakeExample) -> Non
     with ingestion.client() as client:
         run = ingest(client, "good.zip")
         client.wait(run)
-        client.act("requeue", run, from_step="parse", force=True)
+        client.act("requeue", run, from_step="parse")
         assert client.wait(run) == {run: "done"}
         assert job_of(client, run, "parse").result == {"status": "already_completed"}
+        assert (client.run(run).metrics or {}).keys() == OF_SUCCESS
     assert stanzas(ingestion) == 100
 
 
 def test_runs_are_asked_for_over_http(example: MakeExample) -> None:
     ingestion = ingesting(example)
-    worker = f"{ingestion.log.read_text().partition('listening on ')[2].split()[0]}/v1/worker"
     with ingestion.client() as client:
         good, bad = ingest(client, "good.zip"), ingest(client, "none.zip")
         client.wait(good, bad)
-    status = got(f"{worker}/runs/{good}/status")
+    status = got(f"{worker(ingestion)}/runs/{good}/status")
     assert (status["status"], status["retry_count"], status["error_message"]) == (
         "COMPLETE",
         0,
         None,
     )
     assert status["metrics"]["stanzas_created"] == 100
-    failed = got(f"{worker}/runs/{bad}/status")
+    failed = got(f"{worker(ingestion)}/runs/{bad}/status")
     assert failed["status"] == "FAILED"
     assert "malformed archive" in failed["error_message"]
     assert "Traceback" in failed["error_traceback"]
     assert failed["metrics"]["error_type"] == "MalformedArchive"
     assert None not in failed["timestamps"].values()
-    metrics = got(f"{worker}/metrics")
+    metrics = got(f"{worker(ingestion)}/metrics")
     assert metrics["status_counts"] == {"COMPLETE": 1, "FAILED": 1}
     assert {*metrics} == {"status_counts", "retry_stats", "avg_duration", "recent_failures"}
     assert [run["run_id"] for run in metrics["recent_failures"]] == [bad]
+
+
+def worker(ingestion: Example) -> str:
+    return f"{ingestion.log.read_text().partition('listening on ')[2].split()[0]}/v1/worker"
 
 
 def got(url: str) -> Any:
