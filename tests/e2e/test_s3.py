@@ -9,6 +9,7 @@ from typing import Any
 from redrive.blocking import Client
 from redrive.models import Run
 from redrive.protocol.commands import Outcome
+from redrive.protocol.queries import Why
 from support.daemon import eventually
 from support.examples import (
     Example,
@@ -98,6 +99,10 @@ def test_three_retries_come_after_5_10_and_20_seconds_and_a_fourth_never(
         job = eventually(lambda: client.run(run).steps[1].job, "embed has a job") or 0
         for attempt in (1, 2, 3):
             wait_for_retry(client, job, attempt)
+            seen = f"Retrying (attempt {attempt}/3)"
+            assert client.run(run).steps[1].why == seen
+            assert client.ask(Why(id=str(job))).text.startswith(seen)
+            assert seen in documents.run("show", str(job)).stdout
             client.act("run-now", str(job))
         assert client.wait(run) == {run: "failed"}
         assert delays(story(client, job)) == [5.0, 10.0, 20.0]
@@ -109,7 +114,11 @@ def test_three_retries_come_after_5_10_and_20_seconds_and_a_fourth_never(
         assert (error.stage, error.retry_count) == ("embed", 3)
         assert error.message == "the embedding service answered 503"
         assert error.user_message == "Processing service unavailable"
-        assert error.guidance == "Will retry automatically."
+        assert error.guidance == "Requeue the job once the cause is gone."
+        first = shown.history[0].error
+        assert first is not None
+        assert first.guidance == "Will retry automatically."
+        assert client.run(run).steps[1].why == "max retries exhausted"
         assert "add_vector" in (error.traceback or "")
 
 
@@ -190,7 +199,7 @@ def test_what_would_be_made_again_is_asked_for_first(example: MakeExample) -> No
     with documents.client() as client:
         run = process(client)
         assert refused(requeue(client, run)) == ("partial_results", 77)
-        assert requeue(client, run, force=True).done
+        assert requeue(client, run, again=True).done
         assert client.wait(run) == {run: "done"}
         assert client.run(run).steps[0].result == {"status": "parsed", "chunks": 3}
 

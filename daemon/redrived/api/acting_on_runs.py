@@ -20,6 +20,7 @@ async def act(engine: Engine, asker: Asker, request: Act, ids: Sequence[str]) ->
         runs=[run_number(id) for id in ids],
         by=asker.who,
         force=request.force,
+        again=request.again,
         from_step=request.from_step,
         manual=engine.definitions.config.manual_retry,
         data={"reason": request.reason} if request.reason else {},

@@ -29,6 +29,7 @@ class RunAct(Struct, frozen=True, kw_only=True):
     runs: Sequence[int]
     by: str
     force: bool = False
+    again: bool = False  # results may be made again
     from_step: str | None = None
     manual: ManualRetry = ManualRetry()
     data: dict[str, Any] = {}
@@ -133,12 +134,12 @@ def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
     )
     if refused is not None:
         raise refused
-    again = names | descendants(course.definition, names)
+    affected = names | descendants(course.definition, names)
     done = [name for name, row in course.steps.items() if row.state is StepState.DONE]
-    if done and again >= {*done}:
+    if done and affected >= {*done} and not wish.again:
         raise PartialResults(
             f"r{course.id} has results of {', '.join(done)}; all of it would be made again",
-            hint="to process it once more from the start, use --force",
+            hint="to process it once more from the start, confirm it with --yes",
         )
 
 

@@ -27,7 +27,7 @@ requeue = _command(
 
     A set is redriven in the background: the id that is printed is for `redrive redrives`
     and `redrive undo`. Permanent failures and jobs that were requeued just before are
-    refused without --force.""",
+    refused without --force; to process a run anew that has results is asked for first.""",
     [
         "redrive requeue 12",
         "redrive requeue r7 --from parse",

@@ -12,7 +12,7 @@ from redrive.cli import kinds, listing
 from redrive.cli.jobs import print_jobs
 from redrive.cli.output import print_json, remark, say
 from redrive.cli.settings import Settings
-from redrive.errors import Exit, UsageProblem
+from redrive.errors import Exit, PartialResults, UsageProblem
 from redrive.models import plain
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.envelope import Refusal
@@ -57,7 +57,7 @@ def carry_out(
             f"{verb} wants either ids or --where",
             hint=f"`redrive {verb} 12`, or `redrive {verb} --where 'queue:bulk error:timeout'`",
         )
-    wish = Act(verb=verb, ids=wanted, where=where, **options)
+    wish = Act(verb=verb, ids=wanted, where=where, again=yes, **options)
     is_set = where is not None or len(wanted) > 1
     with settings.client() as client:
         if dry_run:
@@ -71,6 +71,8 @@ def carry_out(
             if where is not None:
                 wish = replace(wish, newest=newest)
         acted: Acted = client.ask(wish, timeout=_TIMEOUT)
+        if not is_set and _agrees_to_do_again(acted.outcomes[0]):
+            acted = client.ask(replace(wish, again=True), timeout=_TIMEOUT)
     if acted.redrive is not None:
         return _tell_redrive(settings, acted.redrive, acted.total)
     return _tell_set(settings, wish, acted) if is_set else _tell_one(settings, wish, acted)
@@ -100,7 +102,7 @@ def _print_preview(settings: Settings, wish: Act, preview: PreviewReply) -> None
 
 def _confirm(settings: Settings, client: Client, wish: Act) -> int | None:
     """The newest id of what was agreed to; later arrivals are not part of it."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _can_ask():
         raise UsageProblem(
             f"{wish.verb} of more than one wants --yes where nobody can be asked",
             hint="`--dry-run` shows what it would do",
@@ -110,6 +112,18 @@ def _confirm(settings: Settings, client: Client, wish: Act) -> int | None:
     place = f" in {name}" if (name := settings.config.console.environment) else ""
     agreed = click.confirm(f"{wish.verb} {preview.fits:,} jobs{place}?", err=True)
     return preview.newest if agreed else None
+
+
+def _agrees_to_do_again(outcome: Outcome) -> bool:
+    """Asked on a terminal only, of a run that has results already."""
+    refused = outcome.refused
+    if refused is None or refused.code != PartialResults.code or not _can_ask():
+        return False
+    return click.confirm(f"{refused.message}. Go on?", err=True)
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _tell_redrive(settings: Settings, redrive: int, total: int) -> int:

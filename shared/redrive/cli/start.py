@@ -28,7 +28,7 @@ from redrive.protocol.commands import RunOrder
 @click.argument("pairs", nargs=-1, type=kinds.pair, metavar="[KEY=VALUE ...]")
 @click.option("--args", type=kinds.json_object, metavar="JSON", help="The arguments as an object.")
 @click.option("--batch", metavar="NAME", help="The batch that the run joins.")
-@click.option("--key", metavar="KEY", help="What the run is about; unique within its batch.")
+@click.option("--key", metavar="KEY", help="What the run is about: one run of it at a time.")
 @click.option("--mode", metavar="NAME", help="How it came about: manual, bulk, auto.")
 @click.option(
     "--from-file",

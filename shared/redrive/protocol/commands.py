@@ -113,6 +113,7 @@ class Act(Request, frozen=True, kw_only=True):
     newest: int | None = None  # with `where`: nothing that arrived after this id
     expected: str | None = None
     force: bool = False
+    again: bool = False  # a run may be processed anew although it has results
     from_step: str | None = None
     canary: int | None = None
     pace: str | None = None  # "50/min"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.cli import sets
 from redrive.lifecycle import JobState
 from redrive.models import Job, Run, StepState
 from redrive.protocol.commands import Act, Acted, Outcome, Refused
@@ -94,13 +95,43 @@ def test_a_redrive_prints_its_id(peer: Peer, redrive: Redrive) -> None:
     )
     assert said.object == {"redrive": 3, "total": 386}
     assert peer.asked_for("Act") == [
-        Act(verb="requeue", where="state:dead", canary=1, pace="50/min", stop_at=0.2, force=True)
+        Act(
+            verb="requeue",
+            where="state:dead",
+            canary=1,
+            pace="50/min",
+            stop_at=0.2,
+            force=True,
+            again=True,
+        )
     ]
 
 
 def test_a_run_goes_on_from_a_step(peer: Peer, redrive: Redrive) -> None:
     redrive("requeue", "r7", "--from", "parse")
     assert peer.asked_for("Act") == [Act(verb="requeue", ids=["r7"], from_step="parse")]
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_run_with_results_is_processed_anew_once_that_is_confirmed(
+    peer: Peer, redrive: Redrive, monkeypatch: pytest.MonkeyPatch, agrees: bool
+) -> None:
+    def act(request: Act) -> Acted:
+        return Acted(
+            outcomes=[
+                Outcome(id="r7", done=True, state="running")
+                if request.again
+                else Outcome(id="r7", done=False, refused=refused("partial_results", 77))
+            ]
+        )
+
+    peer.replies["Act"] = act
+    assert redrive("requeue", "r7").code == 77
+    assert redrive("requeue", "r7", "--yes").code == 0
+
+    monkeypatch.setattr(sets, "_can_ask", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: agrees)
+    assert redrive("requeue", "r7").code == (0 if agrees else 77)
 
 
 def test_a_dry_run_shows_and_changes_nothing(peer: Peer, redrive: Redrive) -> None:
