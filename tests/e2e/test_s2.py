@@ -117,6 +117,7 @@ def test_every_form_of_retry_means_its_number_of_attempts(
         run = start(client, server, "friday")
         assert client.wait(run) == {run: "done"}
         shown = client.run(run)
+        assert client.show_job(first_job(client, run)).policy.startswith("3 attempts, 1 s × 2")
         assert {step.name: step.max_attempts for step in shown.steps} == {
             "fetch": 3,  # a table
             "total": 4,  # true

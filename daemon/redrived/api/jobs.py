@@ -90,16 +90,18 @@ async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> Grou
 
 
 async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
-    def ask(connection: Connection) -> tuple[Job | None, list[Event], int]:
+    def ask(connection: Connection) -> tuple[Job | None, str | None, list[Event], int]:
         job = jobs.get(connection, request.id)
+        pinned = jobs.pinned(connection, request.id)
         past = events.of_job(connection, request.id) if job else []
-        return job, past, events.head(connection)
+        return job, pinned, past, events.head(connection)
 
-    job, past, head = await engine.store.read(ask)
+    job, pinned, past, head = await engine.store.read(ask)
     if job is None:
         raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists those there are")
     definition = engine.definitions.tasks.get(job.task)
     policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
+    policy = engine.definitions.step_policy(pinned, job.step) or policy
     return JobReply(
         job=with_budgets(engine, job),
         history=history(past),

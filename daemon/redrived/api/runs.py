@@ -83,6 +83,6 @@ def _next(run: Run) -> str:
             where = f" at {broken.name}" if broken else ""
             return f"`redrive requeue {run.id}` resumes it{where}; `--from STEP` begins earlier"
         case "done":
-            return f"nothing; `redrive requeue {run.id} --force` processes it once more"
+            return f"nothing; `redrive requeue {run.id}` processes it once more, if confirmed"
         case "running":
             return f"`redrive cancel {run.id}` stops it"

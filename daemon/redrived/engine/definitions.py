@@ -15,7 +15,7 @@ from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
 from redrive.templates import render
 from redrived.store.catalog import Entry
-from redrived.store.picking import InHand, QueueRules
+from redrived.store.picking import QueueRules
 
 COMMANDS = " commands"  # no pool can be called so
 
@@ -106,12 +106,12 @@ class Definitions:
         """Whether jobs of this task can be run at all."""
         return task in self.tasks
 
-    def step_policy(self, job: InHand) -> RetryPolicy | None:
+    def step_policy(self, pinned: str | None, step: str | None) -> RetryPolicy | None:
         """The policy of a step, as written in the version that its run has pinned."""
-        entry = self.pipelines.get(job.pinned or "")
-        if entry is None or job.step is None:
+        entry = self.pipelines.get(pinned or "")
+        if entry is None or step is None:
             return None
-        return entry.definition.by_name[job.step].lane.policy
+        return entry.definition.by_name[step].lane.policy
 
     def queue(self, name: str) -> Queue:
         found = self.queues.get(name)

@@ -316,7 +316,7 @@ class Settler:
                 lost=job.lost,
                 max_lost=definition.task.max_lost if definition else 3,
                 unknown=job.unknowns,
-                policy=self.definitions.step_policy(job) or policy,
+                policy=self.definitions.step_policy(job.pinned, job.step) or policy,
                 on_lost=definition.task.on_lost if definition else "retry",
                 known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
             )

@@ -27,8 +27,9 @@ def _ended(run: Run) -> WhyReply:
     step = next((each for each in run.steps if each.state in _HALTED), None)
     if step is None:
         return _reply(run, run.state, f"it was {run.state}")
-    reason = step.error.message if step.error else step.why or "it says no more"
-    text = f"step {step.name} is {step.state}: {reason}"
+    said = step.error.message if step.error else None
+    reason = ": ".join(filter(None, [step.why, said]))
+    text = f"step {step.name} is {step.state}: {reason or 'it says no more'}"
     hint = f"`redrive requeue {run.id}` resumes there"
     if step.job is not None:
         hint += f"; `redrive why {step.job}` says more"
@@ -46,7 +47,7 @@ def _running(run: Run, gates: Sequence[GateRow]) -> WhyReply:
     step = live[0]
     if step.state == "gated":
         return _gated(run, step, gates)
-    text = f"step {step.name} is {step.state}"
+    text = f"step {step.name} is {step.why or step.state}"
     hint = f"`redrive why {step.job}` says more" if step.job is not None else ""
     return _reply(run, "step", text, {"step": step.name, "job": step.job}, hint)
 

@@ -47,6 +47,11 @@ def get_many(connection: Connection, ids: list[int]) -> list[Job]:
     return [record(dict(row)) for row in rows.mappings()]
 
 
+def pinned(connection: Connection, id: int) -> str | None:
+    """The pipeline and version in which the policy of its step is written."""
+    return connection.execute(select(jobs.c.pinned).where(jobs.c.id == id)).scalar()
+
+
 def executions(connection: Connection, id: int) -> int:
     """How often a job has been executed, over all its lives."""
     query = select(jobs.c.executions).where(jobs.c.id == id)

@@ -16,6 +16,7 @@ from redrive.deciding.standing import retrying
 from redrive.models import Attempt, Budgets, ErrorRecord, Job, StepState, plain
 from redrive.protocol.queries import JobReply, Plan, RunReply
 
+_SHOWN = 10  # executions, the last ones; as JSON there are all
 _HISTORY = (
     Column("EXEC", right=True),
     Column("LIFE", right=True),
@@ -90,8 +91,9 @@ def _print_job(reply: JobReply) -> None:
     if job.error is not None:
         _print_error(job.error)
     if reply.history:
-        print_heading("History")
-        print_table(_HISTORY, map(_history_row, reply.history), empty="")
+        earlier = len(reply.history) - _SHOWN
+        print_heading("History" if earlier <= 0 else f"History, without the first {earlier}")
+        print_table(_HISTORY, map(_history_row, reply.history[-_SHOWN:]), empty="")
     if reply.plan:
         print_heading("To come, if every attempt fails")
         for plan in reply.plan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from redrive.config.sections import Task
 from redrive.config.values import format_duration
 from redrive.pipelines.definition import Definition, Step
 
@@ -36,8 +37,12 @@ def draw(definition: Definition) -> str:
 def _line(step: Step, parent: str | None) -> str:
     what = ", ".join(_special(step, parent))
     lane = step.lane
-    task = "of its own" if step.inline else lane.task
+    task = _kind(step.inline) if step.inline else lane.task
     return f"{step.name}  {task} ({lane.queue}){' · ' if what else ''}{what}"
+
+
+def _kind(task: Task) -> str:
+    return "python" if task.python else "shell" if task.command else "http"
 
 
 def _special(step: Step, parent: str | None) -> Iterator[str]:
