@@ -80,6 +80,9 @@ def _next(run: Run) -> str:
     match run.state:
         case "failed" | "cancelled":
             broken = next((step for step in run.steps if step.state in ("dead", "cancelled")), None)
+            if broken and broken.error and broken.error.category == "permanent":
+                again = f"`redrive requeue {run.id} --force`"
+                return f"mend the cause, then {again} resumes it at {broken.name}"
             where = f" at {broken.name}" if broken else ""
             return f"`redrive requeue {run.id}` resumes it{where}; `--from STEP` begins earlier"
         case "done":

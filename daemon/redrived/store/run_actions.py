@@ -125,8 +125,9 @@ def _is_settled_well(course: Course, name: str) -> bool:
 
 
 def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
+    affected = names | descendants(course.definition, names)
     refused = refusal(
-        reason=_reason(unit, course, names),
+        reason=_reason(unit, course, affected),
         manual_retries=course.manual_retries,
         last_manual_at=course.manual_at,
         now=unit.now,
@@ -134,7 +135,6 @@ def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
     )
     if refused is not None:
         raise refused
-    affected = names | descendants(course.definition, names)
     done = [name for name, row in course.steps.items() if row.state is StepState.DONE]
     if done and affected >= {*done} and not wish.again:
         raise PartialResults(
@@ -144,7 +144,7 @@ def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
 
 
 def _reason(unit: Unit, course: Course, names: set[str]) -> Reason | None:
-    """Whether one of the steps failed for good; to begin before it may mend that."""
+    """Whether one of the steps failed for good."""
     jobs = [(row.job,) for name in names if (row := course.steps[name]).state is StepState.DEAD]
     found = unit.over(
         jobs,

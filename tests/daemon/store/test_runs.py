@@ -290,6 +290,17 @@ def test_a_run_keeps_to_cooldown_cap_and_permanent_failures(track: Track) -> Non
     track.requeue(run)
 
 
+@pytest.mark.parametrize("from_step", [None, "parse", "embed"])
+def test_a_permanent_failure_is_refused_whichever_stage_is_chosen(
+    track: Track, from_step: str | None
+) -> None:
+    run = track.start()
+    track.finish("parse")
+    track.fail("embed", reason="permanent")
+    with pytest.raises(NotAllowed, match="the failure is permanent"):
+        track.requeue(run, from_step=from_step)
+
+
 def test_data_is_cleared_before_a_step_is_run_again(ground: Ground) -> None:
     track = Track(ground, step("parse", clear="other"), step("embed"))
     run = track.start()
