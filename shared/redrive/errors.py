@@ -77,6 +77,12 @@ class PartialResults(NotAllowed):
     code = "partial_results"
 
 
+class DoneBefore(RedriveError):
+    """The same request was carried out by the daemon before this one; its answer is gone."""
+
+    code = "done_before"
+
+
 class DaemonUnreachable(RedriveError):
     """No daemon answers."""
 

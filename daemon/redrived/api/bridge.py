@@ -7,10 +7,12 @@ import os
 import msgspec
 
 from redrive import __version__
+from redrive.clock import SECOND
 from redrive.models import Progress
 from redrive.protocol import VERSION
 from redrive.protocol.announcements import JobVitals, Vitals
 from redrive.protocol.queries import Welcome
+from redrived.api.receipts import KEPT, MOST
 from redrived.api.server import Server
 from redrived.api.table import table
 from redrived.api.tail import Tail
@@ -18,6 +20,7 @@ from redrived.bus import Asker, Bus
 from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
 from redrived.processes.resources import Sampler, Usage
+from redrived.store import receipts
 
 HEAD_EVERY = 1.0  # seconds; in that time a lost tail is noticed
 
@@ -33,6 +36,8 @@ class Bridge:
     async def start(self) -> None:
         await self._bus.start()
         await self._tail.start()
+        since = self._engine.clock.now() - round(KEPT * SECOND)
+        self._server.remember(await self._engine.store.read(receipts.recent, since, MOST))
         await self._server.start()
         self._engine.timers.every("head", HEAD_EVERY, self._tell_head)
 

@@ -8,12 +8,14 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from redrive.errors import NotAllowed, UsageProblem
+from redrive.clock import SECOND
+from redrive.errors import NotAllowed, TryLater, UsageProblem
 from redrive.keys import Role
 from redrive.protocol import codec
 from redrive.protocol.commands import Command
 from redrive.protocol.envelope import Call
 from redrive.protocol.queries import Query, Request
+from redrived.bus import Asker
 
 LONGEST_WAIT = 86400.0  # seconds for an answer
 
@@ -53,6 +55,21 @@ def check_call(call: Call) -> None:
         raise UsageProblem(
             f"nobody waits {call.timeout:g} s for an answer",
             hint=f"use a timeout from 0 to {LONGEST_WAIT:g} s, or none",
+        )
+
+
+def check_age(call: Call, asker: Asker, now: int) -> None:
+    """Refuse what its asker has given up already; it lay here while the daemon stood still.
+
+    Only where both look at the same clock: another machine's may be wrong.
+    """
+    if call.sent_at is None or call.timeout is None or asker.uid is None:
+        return
+    age = (now - call.sent_at) / SECOND
+    if age > call.timeout:
+        raise TryLater(
+            f"the request came {age:.1f} s after it was sent, to be answered in {call.timeout:g} s",
+            hint="nothing was changed; ask again",
         )
 
 

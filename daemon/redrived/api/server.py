@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from redrive.clock import Clock, SystemClock
@@ -19,9 +19,10 @@ from redrive.protocol import VERSION, codec
 from redrive.protocol.envelope import MAX_MESSAGE, Call, Refusal
 from redrive.protocol.queries import Fate, FateReply, Hello, Reply, Request, Welcome
 from redrived.api.lanes import Lane, Lanes
-from redrived.api.reading import UnknownCommand, check_call, read_request
+from redrived.api.reading import UnknownCommand, check_age, check_call, read_request
 from redrived.api.receipts import Receipts
 from redrived.bus import Asker, Bus
+from redrived.store.receipts import Receipt
 
 __all__ = ["Asker", "Handler", "Server", "Table"]
 
@@ -55,6 +56,10 @@ class Server:
         self._under_way: set[asyncio.Task[None]] = set()
         self._answered_at = -READ_OUT  # by the loop's time
 
+    def remember(self, earlier: Iterable[Receipt]) -> None:
+        """What the daemon before this one has carried out."""
+        self._receipts.remember(earlier)
+
     async def start(self) -> None:
         self._bus.listen(self._receive)
 
@@ -77,6 +82,7 @@ class Server:
             return
         try:
             check_call(call)
+            check_age(call, asker, self._clock.now())
             lane = self._lanes.enter(asker.role, route, len(data))
         except RedriveError as error:
             self._bus.answer(asker.role, route, _refused(call, error))
@@ -115,7 +121,7 @@ class Server:
     async def _once(self, asker: Asker, call: Call) -> bytes:
         try:
             return await self._receipts.once(asker.who, call, lambda: self._answer(asker, call))
-        except UsageProblem as error:  # the id belongs to another request
+        except RedriveError as error:  # the id belongs to another request, or to an earlier daemon
             return _refused(call, error)
 
     async def _answer(self, asker: Asker, call: Call) -> bytes:
@@ -151,7 +157,7 @@ class Server:
     async def _tell_fate(self, asker: Asker, fate: Fate) -> Reply:
         answer = await self._receipts.answer_to(asker.who, fate.request)
         if answer is None:
-            return FateReply(known=False)
+            return FateReply(known=self._receipts.was_done_before(asker.who, fate.request))
         refusal = codec.decode_answer(answer).refusal
         return FateReply(known=True, refusal=None if refusal is None else refusal.message)
 

@@ -18,7 +18,8 @@ from redrived.store.store import Store
 EVERY = 60.0  # seconds
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
-RECEIPTS = 2 * DAY  # longer than anybody asks again, and than any rate looks back
+RECEIPTS = HOUR // 4  # longer than anybody asks again
+STARTS = 2 * DAY  # longer than any rate looks back
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,9 @@ class Pruner:
             gone += await self._forget_ended(state, before)
         if (kept := self._keep().events) is not None:
             gone += await self._forget_events(self._clock.now() - round(kept * SECOND))
+        old = self._clock.now() - RECEIPTS
+        while await self._store.submit(retention.forget_receipts, old) >= CHUNK:
+            pass
         return gone
 
     def _horizons(self) -> Iterator[tuple[str, int]]:
@@ -114,7 +118,7 @@ class Pruner:
             await asyncio.to_thread(self._outputs.prune, now / SECOND - keep.outputs)
         if not self._is_leader():
             return
-        while await self._store.submit(retention.forget_receipts, now - RECEIPTS) >= CHUNK:
+        while await self._store.submit(retention.forget_starts, now - STARTS) >= CHUNK:
             pass
         if keep.events is not None:
             old = now - round(keep.events * SECOND)

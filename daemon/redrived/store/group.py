@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar, cast
 
 from redrive.errors import RedriveError
+from redrived.store.receipts import Receipt
 from redrived.store.unit import Landed, Unit
 
 Item = TypeVar("Item")
@@ -22,7 +23,7 @@ Operation = Callable[[Unit, Sequence[Item]], Sequence[Result | RedriveError]]
 class Entry(Generic[Item, Result]):
     """One item on its way to the store, and where its answer goes."""
 
-    __slots__ = ("answer", "future", "item", "must_land", "operation", "since")
+    __slots__ = ("answer", "future", "item", "must_land", "operation", "receipt", "since")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Entry(Generic[Item, Result]):
         self.item = item
         self.future = future
         self.must_land = must_land
+        self.receipt: Receipt | None = None
         self.since = time.monotonic()
         self.answer: Result | BaseException | None = None
 
@@ -81,3 +83,5 @@ def _run_together(
         savepoint.commit()
     for entry, answer in zip(entries, answers, strict=True):
         entry.answer = answer
+        if entry.receipt is not None and not isinstance(answer, Exception):
+            unit.carried_out(entry.receipt)

@@ -116,10 +116,14 @@ def _forget_traces(unit: Unit, before: int) -> int:
 
 
 def forget_receipts(unit: Unit, wishes: Sequence[int]) -> list[int]:
-    """Answers nobody will ask for again, and starts that no rate counts any more."""
+    """Requests whose fate nobody will ask for again."""
+    return [_remove(unit, "receipts", "id", "at < :before", before=before) for before in wishes]
+
+
+def forget_starts(unit: Unit, wishes: Sequence[int]) -> list[int]:
+    """Starts that no rate counts any more."""
     return [
-        _remove(unit, "receipts", "request", "at < :before", before=before)
-        + _remove(unit, "starts", "lane, at, job", "at < :before", before=before)
+        _remove(unit, "starts", "lane, at, job", "at < :before", before=before)
         for before in wishes
     ]
 

@@ -456,10 +456,11 @@ breakers = Table(
     Column("why", Text, nullable=False),
 )
 
-receipts = Table(  # answers already given, so that a request sent twice does the thing once
+receipts = Table(  # requests carried out, so that one sent twice does the thing once
     "receipts",
     metadata,
-    Column("request", Text, primary_key=True),
+    Column("id", Id, primary_key=True),
     Column("at", BigInteger, nullable=False),
-    Column("reply", Text, nullable=False),
+    Column("requests", Text, nullable=False),  # of one commit: [[who, id, checksum]...]
 )
+Index("receipts_at", receipts.c.at)

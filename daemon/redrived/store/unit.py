@@ -17,6 +17,7 @@ from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
 
 from redrive.lifecycle import JobState
 from redrived.store.database import Database
+from redrived.store.receipts import WRITE, Receipt
 from redrived.store.tables import DUE, READY
 
 # at, type, job, run, attempt, state, attempts, data (JSON text)
@@ -54,6 +55,7 @@ class Unit:
         self.now = now
         self._events: list[EventRow] = []
         self._moves: list[tuple[Tally, int]] = []
+        self._receipts: list[Receipt] = []
         self._made_ready = False
         self._sleeps_until: int | None = None
         self._gate_opens_at: int | None = None
@@ -107,6 +109,10 @@ class Unit:
         if after is not None:
             self._moves.append(((queue, task, str(after)), n))
 
+    def carried_out(self, receipt: Receipt) -> None:
+        """Say that a request has been; whoever asks for its fate after a crash is told."""
+        self._receipts.append(receipt)
+
     def made_ready(self) -> None:
         """Say that something can be leased now; the dispatcher looks once this has landed."""
         self._made_ready = True
@@ -146,6 +152,8 @@ class Unit:
         if changed:
             rows = [(*tally, n) for tally, n in sorted(changed.items())]
             self._count(rows)
+        if self._receipts:
+            self.execute(WRITE, at=self.now, requests=to_json(self._receipts))
         first = 0
         if self._events:
             # Last of all: on PostgreSQL this row is what nodes queue for until they commit.

@@ -31,6 +31,7 @@ from redrive.clock import Clock
 from redrive.errors import RedriveError, TryLater
 from redrived.store.database import Database, Trouble, said
 from redrived.store.group import Entry, Item, Operation, Result, run_group
+from redrived.store.receipts import taken
 from redrived.store.unit import Landed, Unit
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Writer:
             raise RuntimeError("the writer has not been started")
         future: asyncio.Future[Result] = self._loop.create_future()
         entry = Entry(operation, item, future, must_land)
+        entry.receipt = taken()
         with self._wake:
             if self._stopping:
                 future.set_exception(TryLater("the daemon is stopping", hint="ask the next one"))

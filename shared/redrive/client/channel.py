@@ -18,6 +18,7 @@ from redrive import __version__
 from redrive.client.addresses import Addresses, knock
 from redrive.client.refusals import AnswerLost, error_of, writing
 from redrive.client.sockets import open_socket
+from redrive.clock import SystemClock
 from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_answer, decode_as, encode_call
@@ -54,7 +55,7 @@ class Channel:
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
         """The reply to a request, or the error it was refused with."""
         with writing():
-            call = encode_call(id, request, timeout)
+            call = encode_call(id, request, timeout, SystemClock().now())
         if len(call) > self._largest:
             raise UsageProblem(
                 f"the request is {len(call):,} bytes, the most is {self._largest:,}",

@@ -24,8 +24,11 @@ _commands: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command)
 encode = _encoder.encode
 
 
-def encode_call(id: str, request: Request, timeout: float | None = None) -> bytes:
-    return encode(Call(id=id, body=msgspec.Raw(encode(request)), timeout=timeout))
+def encode_call(
+    id: str, request: Request, timeout: float | None = None, sent_at: int | None = None
+) -> bytes:
+    body = msgspec.Raw(encode(request))
+    return encode(Call(id=id, body=body, timeout=timeout, sent_at=sent_at))
 
 
 def decode_call(data: bytes) -> Call:

@@ -14,6 +14,7 @@ class Call(Struct, frozen=True, kw_only=True, array_like=True):
     id: str
     body: Raw  # the request, so that who asked can be told even when it cannot be read
     timeout: float | None = None  # seconds after which nobody waits for the answer any more
+    sent_at: int | None = None  # an instant; with it, what lay too long on the way is not done
 
 
 class Refusal(Struct, frozen=True, kw_only=True, tag="refusal"):
