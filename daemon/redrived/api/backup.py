@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Backup, Done
+from redrived.api.noting import note
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store.backup import back_up
@@ -27,6 +28,7 @@ async def backup(engine: Engine, asker: Asker, request: Backup) -> Done:
             f"{request.path} is a relative path", hint="the daemon has a folder of its own"
         )
     copy = await asyncio.to_thread(back_up, database.path, target)
+    await note(engine, asker, "store_backed_up", path=copy.path, jobs=copy.jobs)
     return Done(
         text=f"{copy.path} holds {copy.jobs} jobs, up to event {copy.seq}", data=asdict(copy)
     )

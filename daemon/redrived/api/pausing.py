@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redrive.errors import NotFound, UsageProblem
 from redrive.protocol.commands import Done, Drain, PauseIt, ResumeIt
+from redrived.api.noting import note
 from redrived.api.server import Asker
 from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
@@ -35,6 +36,7 @@ async def drain(engine: Engine, asker: Asker, request: Drain) -> Done:
             f"this is node {engine.node}, not {request.node}", hint="ask the daemon of that node"
         )
     engine.drain(stop=request.stop)
+    await note(engine, asker, "node_draining", stop=request.stop)
     return Done(text=f"node {engine.node} drains", data={"running": len(engine.attempts)})
 
 

@@ -70,11 +70,11 @@ class Pipelines:
                     " yet; `redrive pipeline add FILE` registers a playbook"
                 )
 
-    async def add(self, source: str, name: str | None) -> Entry:
+    async def add(self, source: str, name: str | None, by: str) -> Entry:
         """Register a playbook; the same text again makes no new version."""
         config = self._engine.definitions.config
         definition = read_playbook(source, config, name).define(config)
-        item = Registration(definition=definition, source=source)
+        item = Registration(definition=definition, source=source, by=by)
         entry = await self._engine.store.submit(register, item)
         await self._read()
         self._engine.use(config)

@@ -20,6 +20,7 @@ class Version(NamedTuple):
 class Registration(Struct, frozen=True, kw_only=True):
     definition: Definition
     source: str  # the text as it was given
+    by: str | None = None  # who asked for it; None: the config says so
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -61,6 +62,8 @@ def _register(unit: Unit, item: Registration) -> Entry:
         source=item.source,
         now=unit.now,
     )
+    if item.by is not None:
+        unit.emit("pipeline_added", data={"name": name, "version": version, "by": item.by})
     return Entry(
         name=name,
         version=version,

@@ -61,7 +61,7 @@ async def test_a_playbook_can_be_scheduled_before_it_is_registered(tmp_path: Pat
         missed = await bench.event("schedule_missed")
         assert missed.data["why"].startswith("there is no pipeline 'report'")
         assert (await rows(bench))["s"].what == "pipeline report, not registered yet"
-        await bench.engine.pipelines.add(PLAYBOOK, "report")
+        await bench.engine.pipelines.add(PLAYBOOK, "report", "me")
         ended = await bench.event("execution_completed")
         assert ended.data["pipeline"] == "report"
         assert (await rows(bench))["s"].what == "pipeline report"
