@@ -30,7 +30,8 @@ def _ended(run: Run) -> WhyReply:
     said = step.error.message if step.error else None
     reason = ": ".join(filter(None, [step.why, said]))
     text = f"step {step.name} is {step.state}: {reason or 'it says no more'}"
-    hint = f"`redrive requeue {run.id}` resumes there"
+    is_permanent = step.error is not None and step.error.category == "permanent"
+    hint = f"`redrive requeue {run.id}{' --force' * is_permanent}` resumes there"
     if step.job is not None:
         hint += f"; `redrive why {step.job}` says more"
     return _reply(run, run.state, text, {"step": step.name, "job": step.job}, hint)

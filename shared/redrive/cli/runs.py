@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -32,6 +32,7 @@ _BATCHES = (
     Column("FAILED", right=True),
     Column("CANCELLED", right=True),
     Column("GATES", shrinks=True),
+    Column("PHASES", shrinks=True),
 )
 
 
@@ -69,7 +70,7 @@ def runs(settings: Settings, where: str | None, limit: int | None, after: str | 
 )
 @click.pass_obj
 def batches(settings: Settings, limit: int) -> None:
-    """List batches: their runs by state, and the gates they wait at."""
+    """List batches: their runs by state, the gates they wait at, and how far each step is."""
     with settings.client() as client:
         page: BatchPage = client.ask(ListBatches(limit=limit))
     if settings.as_json:
@@ -100,5 +101,12 @@ def _batch_row(batch: BatchRow) -> tuple[object, ...]:
         else f"{gate.step} waits for {gate.unsettled}"
         for gate in batch.gates
     )
-    counts = (batch.runs, batch.running, batch.done, batch.failed, batch.cancelled)
-    return (batch.name, batch.pipeline, *counts, gates)
+    runs = f"{batch.runs} ({batch.forgotten} forgotten)" if batch.forgotten else batch.runs
+    counts = (runs, batch.running, batch.done, batch.failed, batch.cancelled)
+    return (batch.name, batch.pipeline, *counts, gates, "; ".join(_phases(batch)))
+
+
+def _phases(batch: BatchRow) -> Iterator[str]:
+    """`request 934 done, 10 dead`."""
+    for step, states in batch.phases.items():
+        yield f"{step} {', '.join(f'{n} {state}' for state, n in states.items())}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from redrive.lifecycle import JobState
@@ -199,6 +200,32 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
         peer.replies[request] = reply
         assert len(redrive(verb).out.splitlines()) == 2, verb
         assert redrive(verb, "--json").object, verb
+
+
+def test_a_batch_says_how_far_its_steps_are_and_what_is_forgotten(
+    peer: Peer, redrive: Redrive
+) -> None:
+    phases = {"request": {"running": 1, "retrying": 2, "done": 9}, "download": {"gated": 9}}
+    row = queries.BatchRow(
+        name="b", pipeline="p", created_at=0, runs=12, running=12, done=0, failed=0, cancelled=0,
+        phases=phases, forgotten=4,
+    )  # fmt: skip
+    peer.replies["ListBatches"] = queries.BatchPage(batches=[row], as_of=1)
+    told = redrive("batches").out
+    assert "request 1 running, 2 retrying, 9 done; download 9 gated" in told
+    assert "12 (4 forgotten)" in told
+    assert redrive("batches", "--json").object["phases"] == phases
+
+
+def test_the_last_ten_executions_are_shown_and_all_of_them_as_json(
+    peer: Peer, redrive: Redrive
+) -> None:
+    history = [Attempt(execution=n, attempt=n, life=1, outcome=f"end{n}") for n in range(1, 13)]
+    peer.replies["ShowJob"] = msgspec.structs.replace(REPLY, history=history)
+    told = redrive("show", 12).out
+    assert "History, without the first 2" in told
+    assert [f"end{n}" in told for n in (2, 3, 12)] == [False, True, True]
+    assert len(redrive("show", 12, "--json").object["history"]) == 12
 
 
 def test_the_log_in_json_is_whole_and_oldest_first(peer: Peer, redrive: Redrive) -> None:
