@@ -14,7 +14,6 @@ import os
 import sqlite3
 import tempfile
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +23,15 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from redrived.store.filesystem import refuse_network
 from redrived.store.ownership import refuse_foreign
+from redrived.store.rows import from_json
 
 log = logging.getLogger(__name__)
 
 Durability = Literal["full", "normal"]
 
 BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
-FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
 PROBE = 256 * 1024  # bytes that must find room before a full disk counts as mended
+FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
 
 
 class Trouble(StrEnum):
@@ -135,7 +135,7 @@ class Database:
 
         Each column is "name" (text) or "name type"; `n` numbers the rows from 0.
         """
-        return _rows(self.is_sqlite, columns)
+        return from_json(self.is_sqlite, columns)
 
     def make_room(self) -> None:
         """Create the file of a SQLite store for nobody else; -wal and -shm take its mode."""
@@ -253,20 +253,6 @@ class Database:
         # Readers first: the last connection to close checkpoints, and that is the writer's.
         self.readers.dispose()
         self.writers.dispose()
-
-
-@lru_cache
-def _rows(is_sqlite: bool, columns: tuple[str, ...]) -> str:
-    parts = [column.partition(" ")[::2] for column in columns]
-    if is_sqlite:
-        picked = (f"value ->> {place} AS {name}" for place, (name, _) in enumerate(parts))
-        return f"(SELECT key AS n, {', '.join(picked)} FROM json_each(:rows)) AS r"
-    picked = (
-        f"CAST(v ->> {place} AS {kind or 'text'}) AS {name}"
-        for place, (name, kind) in enumerate(parts)
-    )
-    source = "jsonb_array_elements(CAST(:rows AS jsonb)) WITH ORDINALITY AS e(v, o)"
-    return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source}) AS r"
 
 
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:

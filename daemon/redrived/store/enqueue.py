@@ -150,11 +150,11 @@ def living(unit: Unit, keys: Sequence[str]) -> dict[str, Placed]:
 
 def _insert(unit: Unit, rows: list[tuple[object, ...]]) -> None:
     names = ", ".join(column.partition(" ")[0] for column in _COLUMNS)
-    unit.over(
+    unit.each(
         rows,
+        _COLUMNS,
         f"INSERT INTO jobs ({names}, state, attempts, life, lease, executions, created_at,"
         " life_started_at, lost, unknowns, manual_retries, interruptions, snoozes)"
-        f" SELECT {names}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0, 0"
-        f" FROM {unit.database.rows(*_COLUMNS)}",
+        f" SELECT {names}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0, 0 FROM {{rows}}",
         now=unit.now,
     )

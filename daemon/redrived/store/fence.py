@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from redrived.store.unit import Unit
+from redrived.store.unit import Unit, to_json
 
 
 class Fenced(Protocol):
@@ -38,13 +38,20 @@ def stale_leases(
     lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
     begun = " AND jobs.started_at IS NULL" if unbegun else ""
     source = unit.database.rows("job bigint", "lease bigint")
-    rows = unit.over(
-        sorted(leases),
+    current = (
         f"SELECT r.job, r.lease FROM {source} JOIN jobs ON jobs.id = r.job"
-        f" WHERE jobs.lease = r.lease AND jobs.state = 'leased'{begun}{lock}",
+        f" WHERE jobs.lease = r.lease AND jobs.state = 'leased'{begun}{lock}"
     )
-    current = {(job, lease) for job, lease in rows}
-    return set() if len(current) == len(leases) else set(leases) - current
+    rows = to_json(sorted(leases))
+    # Nearly always all of them are: that much is told without a row for each.
+    if _count(unit, current, rows) == len(leases):
+        return set()
+    return set(leases) - {(job, lease) for job, lease in unit.execute(current, rows=rows)}
+
+
+def _count(unit: Unit, select: str, rows: str) -> int:
+    count: int = unit.execute(f"SELECT count(*) FROM ({select}) AS found", rows=rows).scalar_one()
+    return count
 
 
 def in_time(unit: Unit, items: Sequence[Fenced], *, unbegun: bool = False) -> list[bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
@@ -135,18 +136,43 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
     return Running(queues=queues, tasks=tasks, keys=keys)
 
 
+_HEADS = msgspec.json.Decoder(list[InHand])
+_HEAD = (
+    "id",
+    "rank",
+    "priority",
+    "available_at",
+    "limit_key",
+    "lease + 1",
+    "attempts + 1",
+    "max_attempts",
+    "executions + 1",
+    "args",
+    "run_id",
+    "step",
+    "batch",
+    "pinned",
+    "state",
+    "lost",
+    "unknowns",
+    "life",
+    "life_started_at",
+    "interruptions",
+    "queue",
+    "task",
+)
+
+
 def _heads(unit: Unit, queue: str, task: str, limit: int) -> list[InHand]:
-    rows = unit.execute(
-        "SELECT id, rank, priority, available_at, limit_key, lease + 1, attempts + 1,"
-        " max_attempts, executions + 1, args, run_id, step, batch, pinned, state, lost, unknowns,"
-        " life, life_started_at, interruptions, queue, task"
-        " FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
+    return unit.fetch(
+        _HEADS,
+        _HEAD,
+        "FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
         " ORDER BY rank, priority DESC, available_at, id LIMIT :n" + unit.database.skip_locked,
         queue=queue,
         task=task,
         n=limit,
     )
-    return [InHand._make(row) for row in rows.cursor.fetchall()] if rows.cursor else []
 
 
 def _write(unit: Unit, picked: Picked) -> None:
@@ -159,15 +185,15 @@ def _write(unit: Unit, picked: Picked) -> None:
     jobs = list(picked.jobs())
     if not jobs:
         return
-    unit.over(
+    unit.each(
         [(job.id, job.id in picked.begun) for job in jobs],
+        ("job bigint", "begun boolean"),
         "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
         " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
         " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
         " last_attempt_at = CASE WHEN r.begun THEN :now ELSE last_attempt_at END,"
         " progress = NULL, started_at = CASE WHEN r.begun THEN :now END,"
-        " heartbeat_at = CASE WHEN r.begun THEN :now END"
-        f" FROM {unit.database.rows('job bigint', 'begun boolean')} WHERE jobs.id = r.job",
+        " heartbeat_at = CASE WHEN r.begun THEN :now END FROM {rows} WHERE jobs.id = r.job",
         node=unit.node,
         now=unit.now,
     )

@@ -68,17 +68,14 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     valid = in_time(unit, reported)
     note_late(unit, [(job, "done") for job, ok in zip(reported, valid, strict=True) if not ok])
     done = list(compress(reported, valid))
-    source = unit.database.rows(
-        "job bigint", "began_at bigint", "ended_at bigint", "result", "metrics"
-    )
-    unit.over(
+    unit.each(
         [(job.job, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
+        ("job bigint", "began_at bigint", "ended_at bigint", "result", "metrics"),
         "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
         " started_at = coalesce(r.began_at, started_at),"
         " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result, metrics = r.metrics,"
         " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
-        " ending = NULL, ending_by = NULL"
-        f" FROM {source} WHERE jobs.id = r.job",
+        " ending = NULL, ending_by = NULL FROM {rows} WHERE jobs.id = r.job",
     )
     unit.emit_all(_success_events(unit, done))
     for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
@@ -140,25 +137,7 @@ def _of_runs(items: Iterable[Ended]) -> Iterator[Settled]:
 
 
 def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
-    source = unit.database.rows(
-        "job bigint",
-        "state",
-        "waits",
-        "available_at bigint",
-        "finished_at bigint",
-        "began_at bigint",
-        "reason",
-        "refund int",
-        "lost int",
-        "unknown int",
-        "interruptions int",
-        "snoozes int",
-        "error",
-        "error_type",
-        "fingerprint",
-        "metrics",
-    )
-    unit.over(
+    unit.each(
         [
             (
                 item.job,
@@ -180,6 +159,7 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
             )
             for item in items
         ],
+        _END_COLUMNS,
         "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason, ending = NULL, ending_by = NULL,"
         " available_at = coalesce(r.available_at, jobs.available_at),"
         " finished_at = r.finished_at, started_at = coalesce(r.began_at, jobs.started_at),"
@@ -190,8 +170,28 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
         " snoozes = jobs.snoozes + r.snoozes, error = coalesce(r.error, jobs.error),"
         " error_type = coalesce(r.error_type, jobs.error_type),"
         " fingerprint = coalesce(r.fingerprint, jobs.fingerprint),"
-        f" metrics = coalesce(r.metrics, jobs.metrics) FROM {source} WHERE jobs.id = r.job",
+        " metrics = coalesce(r.metrics, jobs.metrics) FROM {rows} WHERE jobs.id = r.job",
     )
+
+
+_END_COLUMNS = (
+    "job bigint",
+    "state",
+    "waits",
+    "available_at bigint",
+    "finished_at bigint",
+    "began_at bigint",
+    "reason",
+    "refund int",
+    "lost int",
+    "unknown int",
+    "interruptions int",
+    "snoozes int",
+    "error",
+    "error_type",
+    "fingerprint",
+    "metrics",
+)
 
 
 def _waits(unit: Unit, item: Ended) -> str | None:

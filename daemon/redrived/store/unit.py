@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
 from redrive.lifecycle import JobState
 from redrived.store.database import Database
 from redrived.store.receipts import WRITE, Receipt
+from redrived.store.rows import CHUNKS, Columns, as_one, chunked
 from redrived.store.tables import DUE, READY
 
 # at, type, job, run, attempt, state, attempts, data (JSON text)
@@ -25,6 +26,7 @@ EventRow = tuple[int, str, int | None, int | None, int | None, str | None, int |
 Tally = tuple[str, str, str]  # queue, task, state
 
 Rows = CursorResult[*tuple[Any, ...]]
+Records = TypeVar("Records")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -69,6 +71,31 @@ class Unit:
     def over(self, rows: object, statement: str, **parameters: Any) -> Rows:
         """Run one statement over a batch of rows, given as arrays; see `Database.rows`."""
         return self.execute(statement, rows=to_json(rows), **parameters)
+
+    def each(
+        self, rows: Sequence[Sequence[Any]], columns: Columns, statement: str, **parameters: Any
+    ) -> None:
+        """Run a statement with `FROM {rows}` over rows that have nothing to do with each other."""
+        done = 0
+        for size in CHUNKS if self.database.is_sqlite else ():
+            while len(rows) - done >= size:
+                by_chunk = chunked(statement, columns, size)
+                chunk = by_chunk.parameters(rows[done : done + size], parameters)
+                self.connection.exec_driver_sql(by_chunk.text, chunk)
+                done += size
+        if done < len(rows):
+            source = self.database.rows(*columns)
+            self.over(rows[done:], statement.replace("{rows}", source), **parameters)
+
+    def fetch(
+        self, rows: msgspec.json.Decoder[Records], columns: Sequence[str], rest: str, **named: Any
+    ) -> Records:
+        """Many rows of a question, in its order."""
+        if self.database.is_sqlite:
+            text = self.execute(as_one(columns, rest), **named).scalar_one()
+            return rows.decode(f"[{text or ''}]")
+        found = self.execute(f"SELECT {', '.join(columns)} {rest}", **named)
+        return msgspec.convert([tuple(row) for row in found], rows.type)
 
     def lock(self, what: str) -> None:
         """Do this as if no other node did it at the same time."""
@@ -180,25 +207,26 @@ class Unit:
         )
 
     def _log(self, first: int) -> None:
-        source = self.database.rows(
-            "at bigint",
-            "type",
-            "job bigint",
-            "run bigint",
-            "attempt int",
-            "state",
-            "attempts int",
-            "data",
-        )
-        self.over(
-            self._events,
+        self.each(
+            [(seq, *event) for seq, event in enumerate(self._events, first)],
+            _EVENT_COLUMNS,
             "INSERT INTO events (seq, at, type, job, run, attempt, state, attempts, data)"
-            " SELECT :first + r.n, r.at, r.type, r.job, r.run, r.attempt, r.state, r.attempts,"
-            f" r.data FROM {source}",
-            first=first,
+            " SELECT r.seq, r.at, r.type, r.job, r.run, r.attempt, r.state, r.attempts, r.data"
+            " FROM {rows}",
         )
 
 
+_EVENT_COLUMNS = (
+    "seq bigint",
+    "at bigint",
+    "type",
+    "job bigint",
+    "run bigint",
+    "attempt int",
+    "state",
+    "attempts int",
+    "data",
+)
 _TAKE = "UPDATE counters SET value = value + :n WHERE name = :name RETURNING value"
 
 

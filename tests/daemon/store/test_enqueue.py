@@ -11,6 +11,7 @@ from redrive.lifecycle import JobState
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
 from redrived.store.group import Entry
+from redrived.store.settle import complete
 from redrived.store.tables import jobs
 from redrived.store.unit import Unit
 from support.clock import FakeClock
@@ -164,3 +165,21 @@ def test_two_nodes_that_enqueue_one_unique_key_make_one_job(
     other.database.close()
 
     assert answers == [Placed(first.id, JobState.QUEUED, created=False)]
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 600])
+def test_a_batch_of_any_size_is_stored_whole_and_in_its_order(ground: Ground, n: int) -> None:
+    new = [
+        NewJob(task="work", queue="default", args=f'{{"n":{i}}}', priority=i % 2) for i in range(n)
+    ]
+    ids = [placed.id for placed in ground.add(*new)]
+    assert [ground.job(id).args for id in ids] == [{"n": i} for i in range(n)]
+    assert [event.seq for id in ids for event in ground.events(id)] == list(range(1, n + 1))
+
+    hand = ground.hand(1, n)
+    assert [job.id for job in hand] == sorted(ids, key=lambda id: (-new[id - 1].priority, id))
+    ground.do(complete, [ground.completed(job, ground.clock.now()) for job in hand])
+    assert ground.counts() == {"done": n}
+    assert [ground.told(id) for id in ids] == [
+        ["step_started", "action_started", "action_completed"]
+    ] * n

@@ -66,7 +66,7 @@ def whole_tables_read(database: Database, asked: Asked) -> list[str]:
         bad = [
             f"{statement}\n{plan}"
             for statement, parameters in asked
-            if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
+            if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT", "WITH"))
             for plan in [plan_of(connection, statement, parameters)]
             if reads_everything(plan)
         ]
