@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from support.daemon import Daemon
+from support.daemon import Daemon, eventually
 from support.systemd import NotifySocket
 
+WATCHDOG = 3.0  # seconds; fed each second
 SLEEPER = """
 [tasks.sleep]
 command = ["sleep", "60"]
@@ -20,6 +21,10 @@ command = ["sleep", "60"]
 [tasks.env]
 command = ["env"]
 """
+
+
+class HangingDaemon(Daemon):
+    program = (str(Path(__file__).parents[1] / "support/hanging_redrived.py"),)
 
 
 @pytest.fixture
@@ -49,19 +54,22 @@ def test_a_start_says_what_takes_long_then_that_it_is_ready(
 
 
 def test_the_watchdog_is_fed_while_all_is_well(daemon: Daemon, notify: NotifySocket) -> None:
-    daemon.start(env=notify.env(watchdog=3))
+    daemon.start(env=notify.env(watchdog=WATCHDOG))
     notify.wait_for("READY")
     notify.wait_for("WATCHDOG", "1")
     notify.wait_for("WATCHDOG", "1")
 
 
-def test_a_stopped_daemon_feeds_no_watchdog_and_goes_on_after(
+def test_a_daemon_that_stands_still_is_not_vouched_for_until_it_goes_on(
     daemon: Daemon, notify: NotifySocket
 ) -> None:
-    daemon.start(env=notify.env(watchdog=3))
+    daemon.start(env=notify.env(watchdog=WATCHDOG))
     notify.wait_for("WATCHDOG", "1")
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGSTOP)
+    eventually(lambda: is_stopped(daemon), "it stands still")
+    notify.forget()
+    assert notify.says_nothing(WATCHDOG)
     daemon.process.send_signal(signal.SIGCONT)
     notify.wait_for("WATCHDOG", "1")
 
@@ -164,12 +172,38 @@ def test_nothing_it_makes_is_open_to_others(daemon: Daemon) -> None:
     assert [path for path in made if stat.S_IMODE(path.lstat().st_mode) & 0o077] == []
 
 
-def test_a_loop_that_hangs_is_not_vouched_for_and_leaves_a_trace(
-    daemon: Daemon, notify: NotifySocket
+def test_f46_a_loop_that_hangs_is_not_vouched_for_leaves_a_trace_and_its_jobs_are_settled(
+    tmp_path: Path, notify: NotifySocket
 ) -> None:
-    daemon.start(env=notify.env(watchdog=3))
-    notify.wait_for("WATCHDOG", "1")
+    daemon = HangingDaemon(tmp_path, SLEEPER)
+    try:
+        daemon.start(env=notify.env(watchdog=WATCHDOG))
+        with daemon.client() as client:
+            job = client.enqueue("sleep")
+        notify.wait_for("STATUS", "running: 1 leased")
+        notify.wait_for("WATCHDOG", "1")
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGUSR1)
+        # What it said before the signal reached it; a whole interval may lie behind that.
+        while not notify.says_nothing(WATCHDOG):
+            pass
+        daemon.process.send_signal(signal.SIGABRT)  # as systemd does when it hears nothing
+        assert daemon.process.wait(30) == -signal.SIGABRT
+        said = daemon.log.read_text()
+        assert "Fatal Python error: Aborted" in said
+        assert "in hang" in said  # where it stood
+
+        daemon.start(env=notify.env(watchdog=WATCHDOG))
+        with daemon.client() as client:
+            client.wait(str(job.id))
+            told = [event.type for event in client.events(str(job.id)).events]
+        assert "action_lost" in told
+        notify.wait_for("WATCHDOG", "1")
+        assert daemon.stop() == 0
+    finally:
+        daemon.kill()
+
+
+def is_stopped(daemon: Daemon) -> bool:
     assert daemon.process is not None
-    daemon.process.send_signal(signal.SIGABRT)  # as systemd does when it hears nothing
-    assert daemon.process.wait(30) == -signal.SIGABRT
-    assert "Fatal Python error: Aborted" in daemon.log.read_text()
+    return "State:\tT" in Path(f"/proc/{daemon.process.pid}/status").read_text()

@@ -41,3 +41,21 @@ class NotifySocket:
             if key in message and value in message[key]:
                 return message
         raise AssertionError(f"nobody said {key}={value}; heard: {self.heard}")
+
+    def forget(self) -> None:
+        """Read away what has been said so far."""
+        self._socket.settimeout(0)
+        try:
+            while True:
+                self._socket.recv(4096)
+        except BlockingIOError:
+            pass
+
+    def says_nothing(self, seconds: float) -> bool:
+        """Whether nobody says a word for so long."""
+        self._socket.settimeout(seconds)
+        try:
+            self.heard.append({"": self._socket.recv(4096).decode()})
+        except TimeoutError:
+            return True
+        return False
