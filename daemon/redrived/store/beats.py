@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from redrived.store.fence import IS_LEASED
 from redrived.store.unit import Unit
 
 
@@ -29,6 +30,6 @@ def beat(unit: Unit, items: Sequence[Beat]) -> list[None]:
         list(newest.values()),
         "UPDATE jobs SET heartbeat_at = r.at, progress = coalesce(r.progress, jobs.progress),"
         " metrics = coalesce(r.metrics, jobs.metrics)"
-        f" FROM {source} WHERE jobs.id = r.job AND jobs.lease = r.lease AND jobs.state = 'leased'",
+        f" FROM {source} WHERE jobs.id = r.job AND jobs.lease = r.lease AND {IS_LEASED}",
     )
     return [None] * len(items)

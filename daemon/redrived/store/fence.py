@@ -7,6 +7,10 @@ from typing import Protocol
 
 from redrived.store.unit import Unit, to_json
 
+# Spelled so that PostgreSQL looks each job up by its id: the index of what is leased seems
+# short to it, but holds a trace of all that has been leased since the last vacuum.
+IS_LEASED = "jobs.state || '' = 'leased'"
+
 
 class Fenced(Protocol):
     """A write about an attempt."""
@@ -40,7 +44,7 @@ def stale_leases(
     source = unit.database.rows("job bigint", "lease bigint")
     current = (
         f"SELECT r.job, r.lease FROM {source} JOIN jobs ON jobs.id = r.job"
-        f" WHERE jobs.lease = r.lease AND jobs.state = 'leased'{begun}{lock}"
+        f" WHERE jobs.lease = r.lease AND {IS_LEASED}{begun}{lock}"
     )
     rows = to_json(sorted(leases))
     # Nearly always all of them are: that much is told without a row for each.

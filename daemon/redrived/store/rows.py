@@ -30,7 +30,11 @@ def from_json(is_sqlite: bool, columns: Columns) -> str:
         for place, (name, kind) in enumerate(parts)
     )
     source = "jsonb_array_elements(CAST(:rows AS jsonb)) WITH ORDINALITY AS e(v, o)"
-    return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source}) AS r"
+    # The condition, always true, is for the planner: it then takes the rows for few and looks
+    # up what belongs to each. For the hundred it would expect it reads a small table whole,
+    # and goes on doing so when the table has grown.
+    few = f"o BETWEEN 1 AND {2**31}"
+    return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source} WHERE {few}) AS r"
 
 
 class Chunked(NamedTuple):
