@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from redrive.cli import kinds, words
 from redrive.cli.output import print_json, remark, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.event_words import words_of
 from redrive.models import Event
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def events(
 ) -> None:
     """Print the event log, or the events of one job or run.
 
-    Oldest first, and whole; without ID and --json only the newest.
+    Oldest first, and whole; without ID and --json only the newest. With --json each event has
+    all its data: evidence, traceback, what the decision saw.
     """
     if last is None and after is None and id is None:
         if follow:
@@ -97,7 +98,6 @@ def _print_all(settings: Settings, found: list[Event]) -> None:
 def _line(event: Event) -> str:
     about = [str(event.job)] * (event.job is not None) + [event.run] * (event.run is not None)
     attempt = f"attempt {event.attempt}" if event.attempt else ""
-    data = json.dumps(event.data, ensure_ascii=False, default=str) if event.data else ""
     parts = [
         str(event.seq).rjust(8),
         words.clock_time(event.at),
@@ -105,6 +105,6 @@ def _line(event: Event) -> str:
         " ".join(filter(None, about)).ljust(8),
         (event.state or "").ljust(7),
         attempt.ljust(10),
-        data,
+        words_of(event),
     ]
     return "  ".join(parts).rstrip()
