@@ -36,6 +36,7 @@ class Condition:
         self.text = text
         self._expression = compile_expression(_bare(text))
         self.names = self._expression.names  # of the facts it asks about
+        self.parts = self._expression.parts
 
     def holds(self, facts: Mapping[str, Json]) -> bool:
         """Whether the condition is true of `facts`; ConditionFailed when it cannot be told."""

@@ -32,7 +32,8 @@ class Expression:
     """A compiled expression and the names it speaks of."""
 
     def __init__(self, tree: nodes.Expr) -> None:
-        self.names = frozenset(name.name for name in _all(tree) if isinstance(name, nodes.Name))
+        self.names = _names(tree)
+        self.parts = _parts(tree)
         body = [nodes.Assign(nodes.Name("result", "store"), tree, lineno=1)]
         self._value = TemplateExpression(_compiled(nodes.Template(body, lineno=1)), False)
 
@@ -44,9 +45,11 @@ class Expression:
 
 
 class Text:
-    """A compiled text with expressions in it."""
+    """A compiled text with expressions in it, and the names they speak of."""
 
     def __init__(self, tree: nodes.Template) -> None:
+        self.names = _names(tree)
+        self.parts = _parts(tree)
         self._template = _compiled(tree)
 
     def value(self, facts: Mapping[str, Any]) -> str:
@@ -125,6 +128,24 @@ class _Joins(NodeTransformer):
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
         self.generic_visit(node)
         return nodes.Filter(nodes.List(node.nodes), "join", [], [], None, None)
+
+
+def _names(tree: nodes.Node) -> frozenset[str]:
+    return frozenset(node.name for node in _all(tree) if isinstance(node, nodes.Name))
+
+
+def _parts(tree: nodes.Node) -> frozenset[tuple[str, str]]:
+    """What is taken of names: (`steps`, `fetch`) for `steps.fetch.result` and `steps["fetch"]`."""
+    found: set[tuple[str, str]] = set()
+    for node in _all(tree):
+        match node:
+            case nodes.Getattr(node=nodes.Name(name=name), attr=part):
+                found.add((name, part))
+            case nodes.Getitem(node=nodes.Name(name=name), arg=nodes.Const(value=str(part))):
+                found.add((name, part))
+            case _:
+                pass
+    return frozenset(found)
 
 
 def _all(tree: nodes.Node) -> Iterator[nodes.Node]:

@@ -136,6 +136,22 @@ MISTAKES = [
         "name: x\nworkflow:\n- step: a\n  task: store\n  needs: [b]\n- step: b\n  task: store",
         "the steps wait for each other, a -> b -> a, expected no circle",
     ),
+    (
+        "name: x\nworkflow:\n- step: a\n  type: http\n  url: 'http://x/{{ args.day'",
+        "5: workflow[0].url: `http://x/{{ args.day` does not compile",
+    ),
+    (
+        "name: x\nworkflow:\n- step: a\n  task: store\n  when: stepss.a.result",
+        '5: workflow[0].when: unknown name "stepss", expected one of "args", ',
+    ),
+    (
+        "name: x\nworkflow:\n- step: a\n  task: store\n  args:\n    b: ['{{ steps.nope.result }}']",
+        '6: workflow[0].args.b[0]: unknown step "nope", expected "a"',
+    ),
+    (
+        "name: x\nworkflow:\n- step: a\n  task: store\n  args: { b: 'of {{ steps[\"nope\"] }}' }",
+        '5: workflow[0].args.b: unknown step "nope", expected "a"',
+    ),
     ("name: x\nworkflow: *a", "2: `*a` is an alias, expected the value itself"),
     ("name: x\nname: y\nworkflow: []", "2: 'name' is written again, expected it only once"),
     ("name: [x\nworkflow", "not YAML:"),

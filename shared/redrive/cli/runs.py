@@ -70,7 +70,7 @@ def runs(settings: Settings, where: str | None, limit: int | None, after: str | 
 )
 @click.pass_obj
 def batches(settings: Settings, limit: int) -> None:
-    """List batches: their runs by state, the gates they wait at, and how far each step is."""
+    """List batches with their runs by state, gates and phases."""
     with settings.client() as client:
         page: BatchPage = client.ask(ListBatches(limit=limit))
     if settings.as_json:

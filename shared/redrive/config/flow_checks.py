@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from redrive.config.lines import Key
@@ -13,6 +15,7 @@ from redrive.config.sections import Schedule, Step, Tables
 from redrive.config.task_checks import check_retry, policy_names, queue_names, task_names
 from redrive.config.values import quoted
 
+FACTS = ("args", "batch", "key", "run", "steps")  # what `when` and `args` of a step may speak of
 SLIP = 0.85  # how alike two names are when one is taken for the other, misspelt
 
 
@@ -35,6 +38,47 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         tasks.refer(problems, (*at, "clear"), step.clear)
         queues.refer(problems, (*at, "queue"), step.queue)
         check_retry(step.retry, (*at, "retry"), policies, problems)
+        _check_words(step, at, {each.name for each in steps}, problems)
+
+
+def _check_words(step: Step, at: Key, steps: set[str], problems: Problems) -> None:
+    """What `when` and the templates speak of must be there."""
+    for key, names, parts in _spoken(step):
+        for name in sorted(names - {*FACTS}):
+            problems.doubt((*at, *key), f"unknown name {quoted(name)}, {instead(name, FACTS)}")
+        for of, name in sorted(parts):
+            if of == "steps" and name not in steps:
+                text = f"unknown step {quoted(name)}, {instead(name, sorted(steps))}"
+                problems.doubt((*at, *key), text)
+
+
+def _spoken(step: Step) -> Iterator[tuple[Key, frozenset[str], frozenset[tuple[str, str]]]]:
+    """Each place of a step that holds an expression, and what it speaks of."""
+    if step.when is not None:
+        from redrive.conditions import compile_condition  # which loads Jinja2, as the next one
+
+        condition = compile_condition(step.when)
+        yield ("when",), condition.names, condition.parts
+    for key, text in _texts(step.args, ("args",)):
+        from redrive.templates import compile_template
+
+        template = compile_template(text)
+        yield key, template.names, template.parts
+
+
+def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
+    """The templates in `value`, however deep, each with its place."""
+    match value:
+        case str() if "{" in value:
+            yield key, value
+        case {**entries}:
+            for name, entry in cast(dict[str, Any], entries).items():
+                yield from _texts(entry, (*key, name))
+        case [*items]:
+            for place, item in enumerate(items):
+                yield from _texts(item, (*key, place))
+        case _:
+            pass
 
 
 def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:

@@ -66,14 +66,20 @@ class _Mistakes(Problems):
     """Names every place as a playbook writes it, whoever finds the mistake."""
 
     def add(self, key: Key, text: str) -> None:
-        match key:
-            case "workflow", int(place), "http", *inside:
-                key = ("workflow", place, *inside)
-            case "workflow", int(place), "name":
-                key = ("workflow", place, "step")
-            case _:
-                pass
-        super().add(key, text)
+        super().add(_written(key), text)
+
+    def inside(self, key: Key) -> bool:
+        return super().inside(_written(key))
+
+
+def _written(key: Key) -> Key:
+    match key:
+        case "workflow", int(place), "http", *inside:
+            return ("workflow", place, *inside)
+        case "workflow", int(place), "name":
+            return ("workflow", place, "step")
+        case _:
+            return key
 
 
 def _keys(kind: type[Struct], *without: str) -> frozenset[str]:
