@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from redrive.clock import SECOND
+from redrive.config.flow_checks import FACTS
 from redrive.config.sections import Config, Pipeline, Queue, Retry, Shows, Step, Task
 from redrive.lifecycle import JobState
 from redrive.pipelines import (
@@ -48,6 +49,14 @@ def go_on(definition: Definition, *states: StepState, **more: Any) -> list[Actio
     named = dict(zip((each.name for each in definition.steps), states, strict=True))
     facts: dict[str, Any] = {"id": 7, "args": {}, "batch": None, "now": 0, **more}
     return advance(definition, RunFacts(states=named, **facts))
+
+
+def test_every_name_that_a_config_may_speak_of_is_there() -> None:
+    spoken = {name: f"{{{{ {name} }}}}" for name in FACTS}
+    [enqueue] = go_on(pipeline(step("a", args=spoken)), WAITING, batch="b", key="k")
+    assert enqueue == Enqueue(
+        step="a", args={"args": {}, "batch": "b", "key": "k", "run": "r7", "steps": {}}
+    )
 
 
 # ---- definitions ---------------------------------------------------------------------------
@@ -105,6 +114,7 @@ def test_descendants_are_all_that_follow() -> None:
 
 def test_nothing_is_done_while_a_step_is_live() -> None:
     assert go_on(pipeline(step("a"), step("b")), LIVE, WAITING) == []
+    assert go_on(pipeline(step("a"), step("b")), RETRYING, WAITING) == []
 
 
 def test_the_next_step_is_enqueued_and_its_delay_counted_from_now() -> None:
@@ -187,7 +197,7 @@ S1 = pipeline(
         (RunState.RUNNING, LIVE, WAITING, JobState.QUEUED, "PENDING"),
         (RunState.RUNNING, DONE, LIVE, JobState.QUEUED, "STORED"),
         (RunState.RUNNING, DONE, LIVE, JobState.LEASED, "PARSING"),
-        (RunState.RUNNING, DONE, LIVE, JobState.RETRY, "PARSING"),
+        (RunState.RUNNING, DONE, RETRYING, JobState.RETRY, "PARSING"),
         (RunState.DONE, DONE, DONE, JobState.DONE, "COMPLETE"),
         (RunState.FAILED, DONE, DEAD, JobState.DEAD, "FAILED"),
         (RunState.CANCELLED, DONE, CANCELLED, JobState.CANCELLED, "cancelled"),
