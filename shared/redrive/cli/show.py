@@ -13,7 +13,7 @@ from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
 from redrive.deciding.standing import retrying
-from redrive.models import Attempt, Budgets, ErrorRecord, Job, StepState, plain
+from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, StepState, plain
 from redrive.protocol.queries import JobReply, Plan, RunReply
 
 _SHOWN = 10  # executions, the last ones; as JSON there are all
@@ -166,10 +166,15 @@ def _history_row(attempt: Attempt) -> tuple[object, ...]:
         words.absolute(attempt.started_at),
         _ran(attempt),
         attempt.outcome or "running",
-        decision
-        and (f"{decision.rule}: {decision.because}" if decision.because else decision.rule),
+        decision and _decided(decision),
         attempt.error and f"{attempt.error.error_type}: {attempt.error.message}",
     )
+
+
+def _decided(decision: Decision) -> str:
+    """What follows, and by which rule; what happened stands in the other columns."""
+    follows = decision.because.rpartition(": ")[2]
+    return f"{decision.rule}: {follows}" if follows else decision.rule
 
 
 def _ran(attempt: Attempt) -> str | None:
