@@ -58,11 +58,16 @@ class _Group:
         self.queues: Counter[str] = Counter()
         self.first = 0
         self.last = 0
-        self.sample = 0
+        self._samples: dict[str, int] = {}
 
     @property
     def total(self) -> int:
         return self.states.total()
+
+    @property
+    def sample(self) -> int:
+        """A dead job where there is one: what to do is said of those that wait for somebody."""
+        return self._samples.get("dead") or self._samples["retry"]
 
     def add(
         self, state: str, task: str, queue: str, n: int, first: int, last: int, sample: int
@@ -72,7 +77,7 @@ class _Group:
         self.queues[queue] += n
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
-        self.sample = max(self.sample, sample)
+        self._samples[state] = max(self._samples.get(state, 0), sample)
 
     def row(self, fingerprint: str, error: ErrorRecord | None, trend: list[int]) -> GroupRow:
         return GroupRow(
