@@ -32,9 +32,9 @@ COLUMNS = [
     Column("TASK", 18, from_width=46),
     Column("STATE", 11),
     Column("ATT", 5),
-    Column("NEXT / RUNNING", 19, from_width=74),
+    Column("NEXT / RUNNING", 17, from_width=74),
     Column("QUEUE", 12, from_width=106),
-    Column("NODE", 8, from_width=116),
+    Column("NODE", 8, from_width=132),
     Column("LAST ERROR", 0, from_width=92),
 ]
 SORTS = {

@@ -31,16 +31,15 @@ ALARMING = 0.05  # of what ended lately, this share died
 
 QUEUE_COLUMNS = [
     Column("QUEUE", 0),
-    Column("", 6, from_width=50),
     Column("READY", 8, right=True),
     Column("RUN/LIMIT", 9, right=True, from_width=44),
-    Column("", 6, from_width=70),
+    Column("", 6, from_width=50),
     Column("RETRYING", 8, right=True, from_width=60),
     Column("DEAD", 7, right=True),
     Column("OLDEST", 7, right=True, from_width=80),
     Column("LAST 5 MINUTES", SPARK, from_width=110),
     Column("", 9, right=True, from_width=100),
-    Column("DIED", 6, right=True, from_width=120),
+    Column("DIED", 6, right=True, from_width=116),
 ]
 
 
@@ -49,17 +48,15 @@ def queue_cells(queue: QueueRow, desk: Desk) -> list[Line]:
     now, look = desk.mirror.as_of, desk.look
     throughput = desk.mirror.throughput.get(queue.name)
     limit = "-" if queue.concurrency is None else str(queue.concurrency)
-    share = queue.running / queue.concurrency if queue.concurrency else 0.0
     ready, retrying, dead = (queue.states.get(state, 0) for state in ("queued", "retry", "dead"))
     waits = seconds_between(queue.oldest_ready_at, now) if queue.oldest_ready_at else 0.0
     rate = throughput.per_minute if throughput else None
     died = throughput.died_share if throughput else None
     return [
         [_activity(queue, look), (clean(queue.name, 80), "strong")],
-        [("PAUSED", "warning")] if queue.paused else [],
         [(count(ready - (queue.scheduled or 0)), "text" if ready else "dim")],
         [(f"{queue.running}/{limit}", "text" if queue.running else "dim")],
-        look.bar(share, 6) if queue.concurrency else [],
+        _used(queue, look),
         [(count(retrying), "retrying" if retrying else "dim")],
         [(count(dead), "dead" if dead else "dim")],
         [(duration(waits) if waits > 0 else "-", "text" if waits > 0 else "dim")],
@@ -69,6 +66,13 @@ def queue_cells(queue: QueueRow, desk: Desk) -> list[Line]:
         if died is not None
         else [("-", "dim")],
     ]
+
+
+def _used(queue: QueueRow, look: Look) -> Line:
+    """How much of its limit is used; of one that takes nothing, that it is paused."""
+    if queue.paused:
+        return [("PAUSED", "warning")]
+    return look.bar(queue.running / queue.concurrency, 6) if queue.concurrency else []
 
 
 def _activity(queue: QueueRow, look: Look) -> Span:

@@ -20,8 +20,8 @@ from redrive_tui.wishes import Ids, Options
 RUN_COLUMNS = [
     Column("RUN", 8),
     Column("PIPELINE", 14, from_width=60),
-    Column("KEY", 18, from_width=90),
-    Column("BATCH", 12, from_width=100),
+    Column("KEY", 14, from_width=104),
+    Column("BATCH", 12, from_width=132),
     Column("STATE", 12),
     Column("STATUS", 12, from_width=76),
     Column("STEPS", 0),
@@ -118,7 +118,7 @@ class RunsPane(Pane):
             [(clean(run.key or "", 80), "text")],
             [(clean(run.batch or "", 80), "dim")],
             [(f"{self.desk.look.glyph(word)} {run.state}", word)],
-            [(clean(run.status, 80), "text")],
+            [(clean(run.status, 80), "text")] if run.status != run.state else [],
             self._step_row(run),
             [(ago(run.created_at, self.desk.mirror.as_of), "dim")],
         ]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,7 +22,7 @@ from textual.widgets import Button, Input
 
 from redrive.protocol.queries import PreviewReply
 from redrive_tui.acting import Question
-from redrive_tui.formatting import Line, Look, count, plural, word_of
+from redrive_tui.formatting import Line, Look, count, fit, plural, word_of
 from redrive_tui.job_cells import error_words
 from redrive_tui.sanitize import clean
 from redrive_tui.verbs import VERBS, Rung
@@ -147,10 +148,14 @@ class Confirm(ModalScreen[Options | None]):
         ]
         for why, number in preview.excluded.items():
             lines.append([(f"{count(number):>8}  left out: {clean(why)}", "dim")])
-        for place, job in enumerate(preview.sample[:5]):
-            said = error_words(job.error) if job.error is not None else ""
-            label = "e.g." if place == 0 else ""
-            lines.append([(f"{label:>8}  {job.id} {clean(job.task, 40)}  ", "text"), (said, "dim")])
+        sample = [(f"{job.id}  {clean(job.task, 40)}", job.error) for job in preview.sample[:5]]
+        named = max((cell_len(name) for name, _ in sample), default=0)
+        for place, (name, error) in enumerate(sample):
+            line: Line = [
+                (f"{'' if place else 'e.g.':>8}  ", "text"),
+                *fit([(name, "text")], named),
+            ]
+            lines.append([*line, (f"  {error_words(error)}" if error else "", "dim")])
         return lines
 
     @on(Input.Changed)
