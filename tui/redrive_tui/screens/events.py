@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from redrive.models import Event
 from redrive_tui.formatting import Line, apart, count
-from redrive_tui.mirror import Gap
+from redrive_tui.mirror import EVENTS_KEPT, Gap
 from redrive_tui.reading import event_line, is_bad
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.widgets.dialogs import Prompt
@@ -26,7 +26,7 @@ class EventsPane(Pane):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.top = Panel()
-        self.stream = StreamView[Event | Gap](self._spans, self._is_bad)
+        self.stream = StreamView[Event | Gap](self._spans, self._is_bad, kept=EVENTS_KEPT)
         self._shown = 0  # the seq up to which events are in the view
 
     def compose(self) -> ComposeResult:

@@ -43,9 +43,11 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         spans: Callable[[Item, bool], Line],
         is_error: Callable[[Item], bool],
         *,
+        kept: int = KEPT,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
+        self.kept = kept
         self.items: list[Item] = []
         self.unseen = 0
         self.sought = ""
@@ -60,7 +62,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         before = len(self.items)
         self.items += items
         added = len(self.items) - before
-        surplus = len(self.items) - KEPT
+        surplus = len(self.items) - self.kept
         if surplus > 0:
             del self.items[:surplus]
             self.hit = None if self.hit is None else max(0, self.hit - surplus)
