@@ -14,6 +14,7 @@ from support import incident
 from support.clock import FakeClock
 from support.recorded import Recorded
 
+STEADY = 3  # times in a row that the screen is the same
 READING = {"read", "pages", "thaw", "acting", "fates", "copy"}
 
 
@@ -25,8 +26,9 @@ class Stage:
         self.source: Recorded = console.source  # type: ignore[assignment]
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.settle()
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
 
     async def type(self, text: str) -> None:
         """Into the field that has the keyboard, all at once."""
@@ -42,11 +44,14 @@ class Stage:
         await self.settle()
 
     async def settle(self) -> None:
-        """Until everything that was asked for has been answered and painted."""
-        while any(self._is_reading()) and not self.console.screen.is_modal:
+        """Until everything that was asked for has been answered, and painting changes nothing."""
+        seen: list[list[str]] = []
+        while len(seen) < STEADY or any(grid != seen[-1] for grid in seen[-STEADY:]):
+            while any(self._is_reading()) and not self.console.screen.is_modal:
+                await self.pilot.pause()
+            self.console.tick()
             await self.pilot.pause()
-        self.console.tick()
-        await self.pilot.pause()
+            seen.append(self.grid)
 
     def _is_reading(self) -> list[bool]:
         workers = self.console.workers

@@ -11,6 +11,7 @@ from redrive_tui.link_state import LinkWord
 from redrive_tui.liveness import LATE_AFTER
 from redrive_tui.mirror import Mirror
 from support import incident
+from support.daemon import soon
 from support.recorded import Recorded
 from support.stage import on_stage
 
@@ -186,7 +187,7 @@ async def test_the_palette_goes_places_and_changes_the_theme() -> None:
     async with on_stage() as stage:
         await stage.press("colon")
         await stage.type("theme: light")
-        await stage.pilot.pause(0.3)
+        await soon(lambda: stage.text.count("theme: light") > 1, "a command found")
         await stage.press("enter")
         assert stage.console.theme == "light"
 

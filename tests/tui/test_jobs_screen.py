@@ -12,6 +12,7 @@ from redrive.models import Event, Job
 from redrive.protocol.commands import Act
 from redrive_tui.screens.jobs import JobsPane
 from support import incident
+from support.daemon import soon
 from support.stage import Stage, on_stage
 
 
@@ -255,8 +256,8 @@ async def test_what_is_listed_can_be_exported(
     monkeypatch.chdir(tmp_path)
     async with on_stage() as stage:
         await stage.press("2", "ctrl+s", "enter")
-        await stage.settle()
-        assert any("240 jobs written to" in text for text in stage.toasts)
+        await soon(lambda: stage.toasts, "an export")
+        assert "240 jobs written to" in stage.toasts[-1]
 
 
 async def test_keys_that_would_be_refused_are_dim() -> None:

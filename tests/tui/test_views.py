@@ -8,14 +8,17 @@ import pytest
 
 from redrive.errors import ConfigProblem
 from redrive_tui.views import Views, views_path
+from support.daemon import soon
 from support.stage import Stage, on_stage
 
 
 async def command(stage: Stage, text: str) -> None:
     await stage.press("colon")
     await stage.type(text)
-    await stage.pilot.pause(0.3)
+    await soon(lambda: stage.text.count(text) > 1, "a command found")
     await stage.press("enter")
+    await soon(lambda: not stage.console.screen.is_modal, "the palette gone")
+    await stage.settle()
 
 
 def test_a_view_is_there_for_the_next_console(tmp_path: Path) -> None:
@@ -51,7 +54,7 @@ async def test_the_filter_in_force_is_saved_under_a_name_and_comes_back_by_it() 
 
         await stage.press("escape", "1")
         await command(stage, "view broken")
-        assert "/ state:dead queue:reports" in stage.text
+        await soon(lambda: "/ state:dead queue:reports" in stage.text, "the jobs of the view")
 
         await command(stage, "forget view broken")
         assert views.filters == {}
