@@ -288,6 +288,13 @@ def test_what_a_dead_node_ran_is_lost_and_run_by_the_other(two: Nodes, leads: bo
     assert states == {name: "lost", living.folder.name: "up"}
     assert [e.data["node"] for e in two.all_events(living) if e.type == "node_lost"] == [name]
     assert two.until_leader() is living
+    dying.start()
+    ids = dying.enqueue_many("write", 40, path=str(two.folder / "ran"), seconds=0.02)
+    for id in ids:
+        assert living.until_ended(id).state is JobState.DONE
+    assert set(two.ran_on([e for e in two.all_events(living) if e.job in ids])) == {"a", "b"}
+    assert two.until_leader() is living
+    two.check()
 
 
 def test_a_node_that_was_stopped_for_long_changes_nothing_and_starts_over(two: Nodes) -> None:
