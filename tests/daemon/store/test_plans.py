@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from redrive.filters import parse
-from redrived.store import events, jobs, rescue
+from redrived.store import batch_pages, events, jobs, rescue
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
@@ -163,5 +163,6 @@ def test_no_other_question_reads_a_whole_table(full: Ground) -> None:
         full.ask(events.oldest)
         full.ask(events.after, 3 * FULL, 10)
         full.ask(rescue.left_behind, "n1")
+        full.ask(batch_pages.batch_rows)
 
     assert whole_tables_read(full.database, asked) == []
