@@ -22,6 +22,7 @@ from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
 from redrived.engine.pace import BEHIND_A_COMMAND, Pace
 from redrived.engine.settler import Settler
+from redrived.engine.signs import Signs
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.commands import Commands
 from redrived.processes.notify_socket import Notice
@@ -61,6 +62,7 @@ class CommandRunner:
         clock: Clock,
         attempts: Attempts,
         settler: Settler,
+        signs: Signs,
         pace: Pace,
     ) -> None:
         self.on_begun: Callable[[Attempt], None] = lambda attempt: None
@@ -69,6 +71,7 @@ class CommandRunner:
         self._clock = clock
         self._attempts = attempts
         self._settler = settler
+        self._signs = signs
         self._pace = pace
         self._slots: set[Slot] = set()  # the busy ones
         self._done: list[Completed] = []  # not told yet
@@ -206,7 +209,7 @@ class CommandRunner:
         attempt.is_logged = True
         job = attempt.job
         item = Begun(job.id, job.lease, attempt.began_at, job.attempt, job.run_id)
-        self._settler.watch_future(self._store.submit(begin, item, must_land=True))
+        self._store.post(begin, item)
 
     def _give_back(self, slot: Slot) -> None:
         jobs = list(slot.waiting)
@@ -225,7 +228,7 @@ class CommandRunner:
                 {"done": made and made.done, "total": made and made.total, "text": text}
             )
         metrics = to_json(notice.metrics) if notice.metrics else None
-        self._settler.beat(attempt, self._clock.now(), progress, metrics)
+        self._signs.beat(attempt, self._clock.now(), progress, metrics)
 
 
 class CommandExecutor:

@@ -6,7 +6,6 @@ from collections.abc import Container
 from typing import Any
 
 from redrived.engine.attempt import Attempt, Ending
-from redrived.engine.settler import Settler
 from redrived.store.notice import Notice, notice
 from redrived.store.store import Store
 
@@ -14,9 +13,8 @@ _NOTICED = {Ending.STALLED: "action_stalled", Ending.TIMEOUT: "action_timeout"}
 
 
 class Ender:
-    def __init__(self, store: Store, settler: Settler) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._settler = settler
         # Ends asked for while the job lay unbegun in a worker's hand: it may begin all the same.
         self._wishes: dict[int, tuple[int, Ending, str]] = {}
 
@@ -63,4 +61,4 @@ class Ender:
             run_id=job.run_id,
             data={"task": job.task, **data},
         )
-        self._settler.watch_future(self._store.submit(notice, item, must_land=True))
+        self._store.post(notice, item)

@@ -33,6 +33,7 @@ from redrived.engine.redrives import Redrives
 from redrived.engine.reload import Reloader
 from redrived.engine.rescuer import Rescuer
 from redrived.engine.settler import Settler
+from redrived.engine.signs import Signs
 from redrived.engine.timers import Timers
 from redrived.engine.timetable import Timetable
 from redrived.engine.watch import Watch
@@ -79,9 +80,10 @@ class Engine:
         self.outputs = Outputs(state_dir)
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)
-        self.ender = Ender(store, self.settler)
+        self.signs = Signs(store, clock)
+        self.ender = Ender(store)
         self.python = PythonRunner(
-            store, clock, self.attempts, self.settler, self.pace, self.outputs
+            store, clock, self.attempts, self.settler, self.signs, self.pace, self.outputs
         )
         self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
@@ -90,6 +92,7 @@ class Engine:
             clock,
             self.attempts,
             self.settler,
+            self.signs,
             self.pace,
         )
         self.commands.on_begun = self.ender.begun

@@ -17,6 +17,7 @@ from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.definitions import Definitions
 from redrived.engine.pace import Pace
 from redrived.engine.settler import Settler
+from redrived.engine.signs import Signs
 from redrived.processes import wire
 from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
@@ -40,6 +41,7 @@ class PythonRunner:
         clock: Clock,
         attempts: Attempts,
         settler: Settler,
+        signs: Signs,
         pace: Pace,
         outputs: Outputs,
     ) -> None:
@@ -50,6 +52,7 @@ class PythonRunner:
         self._clock = clock
         self._attempts = attempts
         self._settler = settler
+        self._signs = signs
         self._pace = pace
         self._outputs = outputs
         self._hands: dict[Worker, dict[int, InHand]] = {}
@@ -144,7 +147,7 @@ class PythonRunner:
             return
         self._watch(worker, job, begun.at)
         item = Begun(job.id, job.lease, begun.at, job.attempt, job.run_id)
-        self._settler.watch_future(self._store.submit(begin, item, must_land=True))
+        self._store.post(begin, item)
 
     def beat(self, worker: Worker, beat: wire.Beat) -> None:
         self.begun(worker, wire.Begun(beat.job, beat.lease, beat.at))
@@ -156,13 +159,13 @@ class PythonRunner:
             done, total, text = beat.progress
             progress = to_json(Progress(done=done, total=total, text=text))
         metrics = to_json(beat.metrics) if beat.metrics else None
-        self._settler.beat(attempt, beat.at, progress, metrics)
+        self._signs.beat(attempt, beat.at, progress, metrics)
 
     def marked(self, worker: Worker, mark: wire.Mark) -> None:
         job = self._hands.get(worker, {}).get(mark.job)
         if job is not None:
             marked = ledger.Marked(_scope(job), mark.keys)
-            self._settler.watch_future(self._store.submit(ledger.mark, marked, must_land=True))
+            self._store.post(ledger.mark, marked)
 
     def asked(self, worker: Worker, ask: wire.Ask) -> None:
         task = asyncio.create_task(self._answer(worker, ask))

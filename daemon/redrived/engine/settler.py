@@ -6,7 +6,6 @@ land: while the disk is full it waits for room, with the number of its lease.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
@@ -30,7 +29,6 @@ from redrived.engine.evidence import exit_evidence, report_evidence, reported_en
 from redrived.engine.job_facts import facts_of
 from redrived.processes import wire
 from redrived.processes.command import Exit
-from redrived.store.beats import Beat, beat
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import InHand
 from redrived.store.settle import Completed, Ended, complete, end
@@ -39,7 +37,6 @@ from redrived.store.unit import to_json
 
 log = logging.getLogger(__name__)
 
-BEATS_EVERY = 0.25  # seconds in which beats are gathered into one write
 NO_ROOM_PAUSE = 1.0  # seconds until a job that found no room on the machine is tried again
 
 
@@ -55,13 +52,12 @@ class Settler:
         self._store = store
         self._breakers = breakers
         self._clock = clock
-        self._beats: dict[int, Beat] = {}
 
     # ---- ends --------------------------------------------------------------------------------
 
     def completed(self, done: Sequence[Completed]) -> None:
         if done:
-            self.watch_future(self._store.submit(complete, done, must_land=True))
+            self._store.post(complete, done)
             for task in {job.task for job in done}:
                 self._breakers.note(task, failed_transiently=False)
             for tell in self.when_ended:
@@ -75,7 +71,7 @@ class Settler:
                 GivenBack(job.id, job.lease, job.queue, job.task, job.leased_from, job.limit_key)
                 for job in jobs
             ]
-            self.watch_future(self._store.submit(give_back, rows, must_land=True))
+            self._store.post(give_back, rows)
         self.freed()
 
     def reported(
@@ -223,32 +219,12 @@ class Settler:
         else:
             self.gave_back([job])
 
-    # ---- signs of life -----------------------------------------------------------------------
-
-    def beat(self, attempt: Attempt, at: int, progress: str | None, metrics: str | None) -> None:
-        attempt.beat(self._clock.monotonic())
-        attempt.progress = progress or attempt.progress
-        attempt.metrics = metrics or attempt.metrics
-        if not self._beats:
-            asyncio.get_running_loop().call_later(BEATS_EVERY, self._write_beats)
-        job = attempt.job
-        self._beats[job.id] = Beat(job.id, job.lease, at, attempt.progress, attempt.metrics)
-
-    def _write_beats(self) -> None:
-        beats, self._beats = list(self._beats.values()), {}
-        for item in beats:
-            self.watch_future(self._store.submit(beat, item))
-
     # ---- putting it together -----------------------------------------------------------------
 
     def freed(self) -> None:
         """There may be room now."""
         for tell in self.when_freed:
             tell()
-
-    def watch_future(self, future: asyncio.Future[Any]) -> None:
-        """A write nobody waits for must not fail in silence."""
-        future.add_done_callback(_complain)
 
     def _failed(self, job: InHand, evidence: Evidence) -> facts.Failed:
         return facts.Failed(self.definitions.rulebook.classify(evidence), evidence)
@@ -387,7 +363,7 @@ class Settler:
             metrics=to_json(told.metrics) if told.metrics else None,
             events=events,
         )
-        self.watch_future(self._store.submit(end, item, must_land=True))
+        self._store.post(end, item)
         self.freed()
 
 
@@ -409,8 +385,3 @@ def _completed(
         attempt.metrics,
         to_json(told) if told else None,
     )
-
-
-def _complain(future: asyncio.Future[Any]) -> None:
-    if not future.cancelled() and (error := future.exception()) is not None:
-        log.error("a change could not be stored: %s", error)

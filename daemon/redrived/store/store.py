@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, text
 from sqlalchemy.exc import DBAPIError
@@ -90,6 +90,12 @@ class Store:
         """Ask for a change; the answer comes once it is on disk."""
         return self.writer.submit(operation, item, must_land=must_land)
 
+    def post(
+        self, operation: Operation[Item, Result], item: Item, *, must_land: bool = True
+    ) -> None:
+        """Ask for a change whose answer nobody waits for."""
+        self.submit(operation, item, must_land=must_land).add_done_callback(_complain)
+
     async def read(
         self,
         question: Callable[Concatenate[Connection, Arguments], Result],
@@ -161,3 +167,8 @@ def _store_id(connection: Connection) -> str:
     return str(
         connection.execute(text("SELECT value FROM facts WHERE name = 'store'")).scalar_one()
     )
+
+
+def _complain(posted: asyncio.Future[Any]) -> None:
+    if not posted.cancelled() and (error := posted.exception()) is not None:
+        log.error("a change could not be stored: %s", error)
