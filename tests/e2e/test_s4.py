@@ -12,6 +12,7 @@ from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Event, Run
 from redrive.protocol.commands import JobOrder, RunOrder
+from redrive.protocol.queries import ListBatches
 from support.daemon import eventually
 from support.examples import (
     EXAMPLES,
@@ -97,6 +98,7 @@ def test_a_thousand_items_go_through_the_gate_once_and_a_crash_repeats_no_downlo
         events = story(client)
         check_the_fates_of_a_thousand(runs, plan)
         check_the_phases(events, runs)
+        check_the_counts(client)
         check_the_retries(client, runs)
     assert _downloads(campaign) == 970
 
@@ -135,6 +137,15 @@ def check_the_phases(events: list[Event], runs: list[Run]) -> None:
     assert first(downloads, "action_started", attempt=2) >= max(event.at for event in passed)
 
 
+def check_the_counts(client: Client) -> None:
+    [batch] = client.ask(ListBatches()).batches
+    assert (batch.runs, batch.running, batch.done, batch.failed) == (1000, 0, 970, 30)
+    assert batch.phases == {
+        "request": {"done": 980, "dead": 20},
+        "download": {"done": 970, "dead": 10, "skipped": 20},
+    }
+
+
 def check_the_retries(client: Client, runs: list[Run]) -> None:
     """Of a request that was never answered: each bumps its attempts and its last attempt."""
     run = next(run for run in runs if run.key == "0066")
@@ -145,6 +156,7 @@ def check_the_retries(client: Client, runs: list[Run]) -> None:
     starts = [event for event in events if event.type == "action_started"]
     assert [event.attempts for event in starts] == [1, 2, 3, 4]
     assert (job.state, job.reason, job.last_attempt_at) == ("dead", "exhausted", starts[-1].at)
+    assert (job.queue, job.operation, job.mode) == ("bulk", "request", "bulk")
 
 
 def test_a_timer_that_runs_survives_the_daemon(example: MakeExample, server: FlakyServer) -> None:
@@ -184,7 +196,9 @@ def test_a_single_download_is_scheduled_absolutely_and_its_retries_do_not_move_i
         due = done + 3 * SECOND
         assert download.scheduled_for == due
         assert first(events, "action_started") >= due
-        assert client.job(download.job or 0).scheduled_for == due
+        job = client.job(download.job or 0)
+        assert (job.queue, job.operation, job.mode) == ("manual", "download", "manual")
+        assert job.scheduled_for == due
         assert download.attempts == 2
 
 
