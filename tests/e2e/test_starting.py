@@ -1,0 +1,84 @@
+"""What a daemon that cannot start exits with, and what one that can does not write down."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from redrive.errors import Exit
+from support.daemon import PATIENCE, Daemon
+from support.trial import trial
+
+AWAY = '[store]\nurl = "postgresql+psycopg://nobody@127.0.0.1:1/nowhere"\n'
+CALLS = """
+[http]
+listen = "127.0.0.1:0"
+[tasks.call]
+http = { url = "{{ args.url }}" }
+"""
+
+
+def failed_start(folder: Path, config: str = "") -> tuple[int, str]:
+    daemon = Daemon(folder, config).start(ready=False)
+    assert daemon.process is not None
+    return daemon.process.wait(PATIENCE), daemon.log.read_text()
+
+
+def test_a_database_that_is_away_is_tried_again_later(tmp_path: Path) -> None:
+    code, said = failed_start(tmp_path, AWAY)
+    assert code == Exit.TRY_LATER
+    assert "the database does not answer" in said
+    assert "[store] url" in said
+
+
+def test_a_file_that_another_program_holds_is_tried_again_later(tmp_path: Path) -> None:
+    store = tmp_path / "state" / "redrive.db"
+    store.parent.mkdir(mode=0o700)
+    with closing(sqlite3.connect(store, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN EXCLUSIVE")
+        code, said = failed_start(tmp_path)
+    assert code == Exit.TRY_LATER
+    assert "another program holds the database" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        (b"this is no database " * 500, Exit.FAILED, "redrive restore"),
+        (None, Exit.CONFIG, "a database of another program"),
+    ],
+)
+def test_a_file_that_is_no_store_of_ours_is_left_as_it_is(
+    tmp_path: Path, content: bytes | None, code: Exit, words: str
+) -> None:
+    store = tmp_path / "state" / "redrive.db"
+    store.parent.mkdir(mode=0o700)
+    if content is None:
+        with closing(sqlite3.connect(store)) as stranger:
+            stranger.execute("CREATE TABLE theirs (a)")
+            stranger.commit()
+        content = store.read_bytes()
+    else:
+        store.write_bytes(content)
+
+    exited, said = failed_start(tmp_path)
+
+    assert exited == code
+    assert words in said
+    assert "Traceback" not in said
+    assert store.read_bytes() == content
+
+
+def test_the_log_holds_no_line_for_every_request(tmp_path: Path) -> None:
+    with trial(tmp_path, CALLS) as daemon:
+        daemon.start()
+        said = daemon.log.read_text()
+        (address,) = {word for word in said.split() if word.startswith("http://127.0.0.1:")}
+        job = daemon.until_ended(daemon.enqueue("call", url=f"{address}/healthz"))
+        assert job.state == "done"
+        assert "healthz" not in daemon.log.read_text()
+        assert "uvicorn" not in daemon.log.read_text()
+        assert "Started server" not in daemon.log.read_text()
