@@ -142,7 +142,7 @@ def test_commands_and_options_exist(page: Path) -> None:
 @every_page()
 def test_tables_of_the_config_exist(page: Path) -> None:
     headers = {place.header.strip("[]"): place.section for place in places()}
-    headers |= {name.split(".")[0]: section for name, section in headers.items()}
+    headers = {name.split(".")[0]: section for name, section in headers.items()} | headers
     for words in code(page):
         if found := re.fullmatch(r"\[{1,2}([a-z][\w.]*)\]{1,2}(?: (\w+))?", words):
             assert found[1] in headers, f"{page.name}: `{words}`"
