@@ -89,6 +89,8 @@ concurrency_key = "{{ args.key }}"
 command = ["sleep", "{{ args.seconds }}"]
 retry = "soon"
 grace = "300ms"
+[tasks.echo]
+command = ["echo", "{{ args.text }}"]
 [tasks.flaky]
 python = "handlers:flaky"
 retry = { max_attempts = 50, delays = ["100ms"], jitter = 0 }
@@ -238,6 +240,19 @@ def test_what_runs_on_one_is_restarted_from_the_other(two: Nodes) -> None:
     assert asked.job(id).attempts == 1
     asked.ask.ask(Act(verb="kill", ids=[str(id)]))
     asked.until_ended(id)
+
+
+def test_output_is_told_by_the_node_that_ran_the_attempt_and_the_other_says_where(
+    two: Nodes,
+) -> None:
+    id = two["a"].enqueue("echo", text="hello")
+    two["b"].until_ended(id)
+    name = two["a"].until_told(id, "action_started").data["node"]
+    [other] = [trial for each, trial in two.trials.items() if each != name]
+    assert two[name].run("logs", str(id)).stdout == "hello\n"
+    asked = other.run("logs", str(id))
+    words = f"redrive: node {name} ran this attempt and has its output: ask the daemon there\n"
+    assert (asked.stdout, asked.stderr) == ("", words)
 
 
 def test_a_breaker_is_open_on_both_and_one_probe_closes_it(two: Nodes) -> None:

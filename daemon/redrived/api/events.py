@@ -71,7 +71,20 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
         finished=not is_running,
         attempt=job.attempts,
         execution=execution,
+        warning=None if page.size else await _said_elsewhere(engine, request.id, execution),
     )
+
+
+async def _said_elsewhere(engine: Engine, job: int, execution: int) -> str | None:
+    """Where output is that is not here: it stays with the node that ran the attempt."""
+    if engine.store.database.is_sqlite:
+        return None
+    told = await engine.store.read(events.of_job, job)
+    begun = [event.data["node"] for event in told if event.type == "action_started"]
+    node = begun[execution - 1] if execution <= len(begun) else engine.node
+    if node == engine.node:
+        return None
+    return f"node {node} ran this attempt and has its output: ask the daemon there"
 
 
 def _live_page(engine: Engine, attempt: Attempt, request: ReadLog, limit: int) -> Page | None:

@@ -99,14 +99,16 @@ class _Output:
         self._id = id
         self._execution = execution
         self._offset: int = 0
+        self._warned: str | None = None
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def print_new(self) -> bool:
         """Whether the attempt is over and all of it has been printed."""
         while True:
             reply = self._client.log(self._id, attempt=self._execution, offset=self._offset)
-            if reply.warning and not self._offset:
+            if reply.warning and reply.warning != self._warned:
                 remark(f"redrive: {reply.warning}")
+                self._warned = reply.warning
             self._offset, self._execution = reply.offset, reply.execution
             self._write(reply.data)
             if not reply.data or self._offset >= reply.size:
