@@ -25,6 +25,7 @@ from redrive_tui.formatting import (
     state_word,
     until,
     width_of,
+    wrapped,
 )
 from support.clock import START
 
@@ -135,3 +136,18 @@ def test_a_cut_cell_ends_in_the_mark_of_being_cut() -> None:
 def test_two_ends_of_a_line_stay_apart_and_the_right_gives_way() -> None:
     assert plain_text(apart([("a", "")], [("z", "")], 5)) == "a   z"
     assert plain_text(apart([("abcdef", "")], [("z", "")], 5)) == "abcd›"
+
+
+def test_what_is_too_long_goes_on_under_where_it_began() -> None:
+    line = [("next  ", "title"), ("`redrive requeue 12` gives it another life", "accent")]
+    assert [plain_text(part).rstrip() for part in wrapped(line, 30)] == [
+        "next  `redrive requeue 12`",
+        "      gives it another life",
+    ]
+
+
+def test_what_fits_or_has_no_room_to_go_on_stays_one_line() -> None:
+    short = [("next  ", "title"), ("wait", "accent")]
+    assert wrapped(short, 30) == [short]
+    crowded = [("a name that takes the room  ", "title"), ("and a text", "text")]
+    assert wrapped(crowded, 30) == [crowded]

@@ -218,7 +218,10 @@ def _told(wish: Wish, fate: Fate, *, undoable: bool) -> tuple[str, Severity]:
     match fate.word:
         case "done":
             undo = f"; z undoes it for {UNDO_SECONDS:.0f} s" if undoable else ""
-            return f"{wish.selection.words}: {fate.detail}{undo}", "information"
+            # What the daemon says of a thing with a name begins with that name.
+            named = fate.detail.startswith(wish.selection.words)
+            told = fate.detail if named else f"{wish.selection.words}: {fate.detail}"
+            return f"{told}{undo}", "information"
         case "unknown":
             return f"{wish.words}: outcome unknown, asking when the link is back", "warning"
         case "partly":

@@ -65,7 +65,7 @@ class Console(App[None]):
     CSS_PATH = "console.tcss"
     COMMANDS = {Commands}
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (80, "-normal"), (120, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-middling"), (28, "-tall")]
     BINDINGS = keys.bindings("everywhere")
     ALLOW_SELECT: ClassVar[bool] = False
 

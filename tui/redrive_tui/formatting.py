@@ -6,6 +6,7 @@ looks like. States are always a glyph and a word, so that colour is never the on
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 
@@ -214,6 +215,19 @@ def fit(line: Sequence[Span], width: int, *, right: bool = False) -> Line:
         if left <= 0:
             break
     return [*fitted, (CUT, "dim")] if width > 0 else []
+
+
+def wrapped(line: Line, width: int) -> list[Line]:
+    """A line on as many as it needs, broken between words; what goes on stands under its last span."""
+    if width_of(line) <= width:
+        return [line]
+    indent = width_of(line[:-1])
+    room = width - indent if indent <= width // 2 else 0
+    if room <= 0:
+        return [line]
+    (text, role), filler = line[-1], (" " * indent, "")
+    first, *more = textwrap.wrap(text, room, drop_whitespace=False) or [""]
+    return [[*line[:-1], (first, role)], *([filler, (part.lstrip(), role)] for part in more)]
 
 
 def apart(left: Line, right: Line, width: int) -> Line:

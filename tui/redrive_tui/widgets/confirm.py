@@ -63,7 +63,7 @@ class Confirm(ModalScreen[Options | None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(can_focus=False):
-            yield Panel(self._told())
+            yield Panel(self._told(), wraps=False)
             if self._by_number:
                 if self._is_redrive:
                     yield from self._field(

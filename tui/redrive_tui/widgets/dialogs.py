@@ -54,7 +54,9 @@ class Choice(ModalScreen[str | None]):
         background: $surface; padding: 1 2; border: round $rule;
     }
     Choice Heading { background: $surface; margin-bottom: 1; }
-    Choice OptionList { height: auto; border: none; background: $surface; padding: 0; }
+    Choice OptionList, Choice OptionList:focus {
+        height: auto; border: none; background: $surface; padding: 0;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "leave", show=False),

@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from redrive_tui import keys
-from redrive_tui.formatting import Line
+from redrive_tui.formatting import Line, wrapped
 from redrive_tui.sanitize import clean
 from redrive_tui.theme import style
 
@@ -115,28 +115,47 @@ def _alike(before: Iterable[Segment], after: Iterable[Segment]) -> int:
 
 
 class TextView(Lines, can_focus=True):
-    """A page of text to read and scroll."""
+    """A page of text to read and scroll; what is too long goes on below."""
 
     BINDINGS = keys.bindings("movement")
 
     lines: var[list[Line]] = var(list[Line], init=False)
 
     def __init__(
-        self, lines: list[Line] | None = None, *, id: str | None = None, classes: str | None = None
+        self,
+        lines: list[Line] | None = None,
+        *,
+        wraps: bool = True,
+        id: str | None = None,
+        classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
+        self.wraps = wraps
         self.set_reactive(TextView.lines, lines or [])
+        self._wrapped: list[Line] = self.lines
 
-    def on_mount(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self.lines))
+    def on_resize(self) -> None:
+        self._wrap()
 
     def watch_lines(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self.lines))
+        self._wrap()
         self.repaint()
+
+    def wrapped_to(self, width: int) -> list[Line]:
+        if not self.wraps:
+            return self.lines
+        return [part for line in self.lines for part in wrapped(line, width)]
+
+    def _wrap(self) -> None:
+        self._wrapped = self.wrapped_to(self.size.width)
+        self.virtual_size = Size(self.size.width, len(self._wrapped))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.wrapped_to(width))
 
     def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
         row = y + self.scroll_offset.y
-        return (self.lines[row] if row < len(self.lines) else []), None
+        return (self._wrapped[row] if row < len(self._wrapped) else []), None
 
     def action_move(self, rows: int) -> None:
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
@@ -158,12 +177,9 @@ class Panel(TextView, can_focus=False):
     Panel { height: auto; overflow-y: hidden; }
     """
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.lines)
-
     def watch_lines(self) -> None:
         super().watch_lines()
-        if self.size.height != len(self.lines):
+        if self.size.height != len(self._wrapped):
             self.refresh(layout=True)
 
 
