@@ -11,6 +11,7 @@ from redrive.lifecycle import DEAD, DONE
 from redrive.models import Event, Job
 from redrive.protocol.commands import Act
 from redrive_tui.screens.jobs import JobsPane
+from redrive_tui.widgets.filter_bar import REST
 from support import incident
 from support.daemon import soon
 from support.stage import Stage, on_stage
@@ -290,3 +291,13 @@ async def test_the_values_of_a_key_are_offered_with_how_many_jobs_have_them() ->
         await stage.press("2", "slash")
         await stage.type("queue:mail,re")
         assert "reports 9,414" in stage.text
+
+
+async def test_a_word_on_its_way_to_be_a_key_is_not_looked_for() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "slash")
+        await stage.type("sta")
+        await stage.pilot.pause(REST * 2)
+        assert "240 jobs" in stage.text
+        await stage.type("te:dead")
+        await soon(lambda: "30 jobs" in stage.text, "the filter to be tried")

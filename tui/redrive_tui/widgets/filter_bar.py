@@ -126,7 +126,10 @@ class FilterBar(Vertical):
 
     def _try(self) -> None:
         """After a rest: use it if it makes sense already; what is half typed is no mistake yet."""
-        text = self.query_one(Input).value.strip()
+        field, completion = self.query_one(Input), self.completion()
+        text = field.value.strip()
+        if completion.candidates and completion.start < field.cursor_position:
+            return  # `sta` is on its way to `state:`, and not a text to look for
         if self.is_open and text != self.text and _understood(text):
             self.apply(text)
 
