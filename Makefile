@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage check format docs bench lock clean
+.PHONY: help run demo test coverage check format docs pictures bench lock clean
 
 help:  ## what this Makefile can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ format: $(VENV)/dev  ## put the code in its format
 
 docs: $(VENV)/dev  ## write anew the pages of docs/ that come from the code
 	PYTHONPATH=tests $(BIN)/python -m support.pages
+
+pictures: $(VENV)/dev  ## take the pictures of docs/ anew, from six minutes of the demo
+	PYTHONPATH=tests $(BIN)/python -m support.pictures
 
 bench: $(VENV)/dev  ## measure the speed of the store
 	$(BIN)/python bench/store.py
