@@ -13,6 +13,7 @@ from redrive.cli.verb import Verb
 from redrive.models import Run
 from redrive.protocol.queries import BatchPage, BatchRow, ListBatches
 
+_WITH_A_JOB = ("leased", "retry")
 _RUNS = (
     Column("ID", right=True),
     Column("PIPELINE"),
@@ -88,7 +89,14 @@ def _run_row(run: Run, now: int) -> tuple[object, ...]:
     done = sum(step.state == "done" for step in run.steps)
     steps = f"{done}/{len(run.steps)}" if run.steps else "-"
     age = words.relative(run.created_at, now)
-    return run.id, run.pipeline, run.state, run.status, steps, run.batch, run.key, age
+    return run.id, run.pipeline, run.state, _status(run), steps, run.batch, run.key, age
+
+
+def _status(run: Run) -> str:
+    """What it shows, and which retry it is at."""
+    retry = next((step.why for step in run.steps if step.state in _WITH_A_JOB and step.why), None)
+    shown = "" if retry and run.status == run.state else run.status
+    return ", ".join(filter(None, [shown, retry]))
 
 
 def _batch_row(batch: BatchRow) -> tuple[object, ...]:

@@ -202,6 +202,24 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
         assert redrive(verb, "--json").object, verb
 
 
+@pytest.mark.parametrize(
+    ("status", "why", "told"),
+    [
+        ("running", "Retrying (attempt 2/3)", "Retrying (attempt 2/3)"),
+        ("PARSING", "Retrying (attempt 2/3)", "PARSING, Retrying (attempt 2/3)"),
+        ("PARSING", None, "PARSING"),
+    ],
+)
+def test_a_run_in_a_list_says_which_retry_it_is_at(
+    peer: Peer, redrive: Redrive, status: str, why: str | None, told: str
+) -> None:
+    step = StepState(name="parse", job=12, state="retry", why=why)
+    run = Run(id="r7", pipeline="fetch", status=status, steps=[step])
+    peer.replies["ListRuns"] = queries.RunPage(runs=[run], after=None, as_of=1)
+    row = redrive("runs").out.splitlines()[1]
+    assert row.split("running", 1)[1].split("0/1")[0].strip() == told
+
+
 def test_a_batch_says_how_far_its_steps_are_and_what_is_forgotten(
     peer: Peer, redrive: Redrive
 ) -> None:
