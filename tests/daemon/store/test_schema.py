@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ from redrived.store.store import Store
 from redrived.store.tables import metadata
 from support.clock import FakeClock
 from support.databases import empty_postgresql_url
-from support.open_store import url_of
+from support.ground import Ground
+from support.open_store import WORK, OpenStore, url_of
 
 _ON_SQLITE = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 _ON_POSTGRESQL = (
@@ -138,6 +140,42 @@ async def test_an_older_store_is_brought_up_to_date_with_what_it_holds(
     assert version == "9999_next"
     assert {value for (value,) in values} == {77}
     await store.close()
+
+
+@both
+@pytest.mark.parametrize("version", known_versions()[:-1])
+async def test_every_schema_there_ever_was_becomes_todays_and_keeps_its_jobs(
+    version: str,
+    kind: str,
+    empty: Database,
+    clock: FakeClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as past:
+        past.setattr(schema, "FOLDER", as_of(version, tmp_path))
+        with empty.writers.connect() as connection, connection.begin():
+            migrate(connection)
+            assert current_version(connection) == version
+    Ground(empty, clock).add(WORK, WORK, WORK)
+
+    opened = await OpenStore(url_of(empty), clock).open()
+    assert await opened.ids() == [1, 2, 3]
+    assert await opened.add() == [4]
+    await opened.store.close()
+    with empty.writers.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def as_of(version: str, folder: Path) -> Path:
+    """The migrations up to one of them."""
+    copy = folder / "migrations"
+    shutil.copytree(schema.FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (copy / "versions").glob("*.py"):
+        if path.stem > version:
+            path.unlink()
+    return copy
 
 
 def test_nodes_that_start_at_once_on_an_empty_database_migrate_it_once(clock: FakeClock) -> None:
