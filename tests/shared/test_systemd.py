@@ -61,6 +61,14 @@ def test_the_exposure_stays_below_what_was_measured(
     assert found.returncode == 0, found.stdout[-300:] + found.stderr
 
 
+def test_the_strict_unit_forbids_nothing_the_daemon_itself_needs() -> None:
+    """Seen under a real systemd: without @resources libzmq aborts, and the daemon with it."""
+    settings = [line for line in unit("strict", PLACE).splitlines() if not line.startswith("#")]
+    assert "SystemCallFilter=~@privileged" in settings
+    assert not any("@resources" in line for line in settings)
+
+
+
 def test_a_user_gets_a_service_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
