@@ -115,7 +115,7 @@ async def test_a_run_tells_its_status_its_retries_and_its_error(side: Side) -> N
     id = await start(side, "bad")
     told = (await side.get(f"/v1/worker/runs/{id}/status")).json()
     assert (told["status"], told["retry_count"], told["task_id"]) == ("FAILED", 1, 1)
-    assert told["error_message"] == "connection refused"
+    assert told["error_message"] == "max retries exhausted: connection refused"
     assert told["timestamps"]["completed_at"] is not None
     assert (await side.get(f"/v1/worker/runs/{id[1:]}/status")).json() == told
     good = await start(side, "good")
