@@ -50,8 +50,12 @@ docs: $(VENV)/dev  ## write anew the pages of docs/ that come from the code
 pictures: $(VENV)/dev  ## take the pictures of docs/ anew, from six minutes of the demo
 	PYTHONPATH=tests $(BIN)/python -m support.pictures
 
-bench: $(VENV)/dev  ## measure the speed of the store
-	$(BIN)/python bench/store.py
+BENCHES := throughput postgresql latency commands retries stalls requeue restart store console
+
+bench: $(BENCHES:%=bench-%)  ## measure the speed; docs/performance.md is written anew
+
+bench-%: $(VENV)/dev
+	PYTHONPATH=tests $(BIN)/python bench/$*.py $(FLAGS)
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --upgrade
