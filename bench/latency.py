@@ -1,31 +1,41 @@
-"""From enqueue to start, at 100 jobs/s, and what a daemon costs that has nothing to do.
+"""From enqueue to start at a hundred jobs a second, and what a daemon costs that has no work.
 
-A real daemon with two workers and durability full; every job tells how long ago it was sent,
-so bus, two commits and the way to the worker are all in it. Run it with
-`python bench/latency.py [SECONDS]`; peers are in docs/performance.md.
+redrive with two worker processes, SQLite and `durability = "full"`: the bus, two commits and
+the way to the worker are all in it. Beside it, in turns: PgQueuer on an embedded PostgreSQL
+with synchronous commit, taskiq on a Redis that writes nothing for a request, and on one that
+syncs each write. In each, the handler appends to a file how long ago its job was sent.
+
+    PYTHONPATH=tests python bench/latency.py [--seconds 10] [--rounds 3]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import os
-import subprocess
-import sys
+import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
-from redrive.client import AsyncClient
+import peers
+import psutil
+from ages import HANDLERS, RATE, ages, at, send
+from cpu import cpu_seconds
+from postgresql import a_server
+from report import Report, at_most, options
 
-RATE = 100  # jobs per second
+from support.daemon import Daemon, eventually
+
 IDLE = 20.0  # seconds
-TICKS = os.sysconf("SC_CLK_TCK")
-
-CONFIG = """
+WARM = 50  # jobs sent before those that count
+BASE = """
 [daemon]
 name = "bench"
 state_dir = "./state"
 runtime_dir = "./run"
+concurrency = 2
 [pools.default]
 path = ["."]
 processes = 2
@@ -33,81 +43,128 @@ preload = ["handlers"]
 [tasks.age]
 python = "handlers:age"
 """
-HANDLERS = """
-import time
-
-def age(sent):
-    return time.time() - sent
-"""
+Send = Callable[[int], None]
 
 
-def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
-    (folder / "config.toml").write_text(CONFIG)
+def measured(folder: Path, send: Send, count: int) -> list[float]:
+    """Milliseconds from enqueue to start, sorted."""
+    path = folder / "ages"
+    send(WARM)
+    eventually(lambda: len(ages(path)) >= WARM, "the workers are warm")
+    path.unlink()
+    send(count)
+    eventually(lambda: len(ages(path)) >= count, "all have started")
+    return ages(path)
+
+
+def redrive(folder: Path, count: int) -> list[float]:
+    daemon = a_daemon(folder)
+    try:
+        return measured(folder, lambda n: asyncio.run(send(daemon.config, n)), count)
+    finally:
+        daemon.stop()
+
+
+def a_daemon(folder: Path) -> Daemon:
     (folder / "handlers.py").write_text(HANDLERS)
-    with (folder / "log").open("wb") as log:
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "redrived", "--config", str(folder / "config.toml")],
-            stderr=log,
-        )
-    while "is up as" not in (folder / "log").read_text():
-        assert daemon.poll() is None, (folder / "log").read_text()
-        time.sleep(0.05)
-    return daemon
+    return Daemon(folder, base=BASE).start()
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def taskiq(folder: Path, count: int, *redis: str) -> list[float]:
+    peers.install("taskiq", "taskiq", "taskiq-redis", "uvloop")
+    with ExitStack() as stack:
+        url = stack.enter_context(peers.redis(folder, *redis))
+        worker = [str(peers.BIN / "taskiq"), "worker", "taskiq_tasks:broker", "--workers", "2"]
+        stack.enter_context(peers.running(worker, folder, REDIS_URL=url))
+
+        def send(n: int) -> None:
+            peers.output(peers.program("taskiq_send.py", n, RATE), folder, REDIS_URL=url)
+
+        return measured(folder, send, count)
 
 
-def rss(pid: int) -> float:
-    line = next(
-        line
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-        if line.startswith("VmRSS")
-    )
-    return int(line.split()[1]) / 1024
+def pgqueuer(folder: Path, count: int) -> list[float]:
+    peers.install("PgQueuer", "pgqueuer", "asyncpg", "uvloop")
+    with ExitStack() as stack:
+        url = stack.enter_context(a_server(folder))
+        peers.output(peers.program("pgqueuer_install.py", url), folder)
+        worker = peers.program("pgqueuer_work.py", url)
+        stack.enter_context(peers.running(worker, folder, copies=2))
+
+        def send(n: int) -> None:
+            peers.output(peers.program("pgqueuer_send.py", url, n, RATE), folder)
+
+        return measured(folder, send, count)
 
 
-async def ages(config: Path, count: int) -> list[float]:
-    """How old each job was when its handler began, in milliseconds."""
-    async with AsyncClient(config) as client:
-        sent: list[asyncio.Task[object]] = []
-        began = time.perf_counter()
-        for n in range(count):
-            await asyncio.sleep(max(0.0, began + n / RATE - time.perf_counter()))
-            sent.append(asyncio.create_task(client.enqueue("age", {"sent": time.time()})))
-        await asyncio.gather(*sent)
-        await client.wait(str(count), timeout=10)
-        found: list[float] = []
-        after = None
-        while len(found) < count:
-            page = await client.jobs("task:age state:done", limit=500, after=after)
-            found += [1000 * job.result for job in page.jobs]
-            after = page.after
-            if after is None:
-                break
-    return sorted(found)
-
-
-def main(seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        daemon = start_daemon(folder)
+def idle(report: Report, seconds: float) -> None:
+    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+        daemon = a_daemon(Path(folder))
         try:
+            assert daemon.process is not None
+            process = psutil.Process(daemon.process.pid)
             time.sleep(3)  # what the start leaves to do
-            before = cpu_seconds(daemon.pid)
-            time.sleep(IDLE)
-            share = 100 * (cpu_seconds(daemon.pid) - before) / IDLE
-            print(f"idle           {share:6.2f} % of a core, goal 0.5")
-            print(f"memory         {rss(daemon.pid):6.1f} MB, goal 70")
-            measured = asyncio.run(ages(folder / "config.toml", round(seconds * RATE)))
-            for name, place in (("p50", 0.5), ("p99", 0.99)):
-                print(f"start {name}      {measured[int(place * len(measured))]:6.2f} ms")
+            before = cpu_seconds(process.pid)
+            time.sleep(seconds)
+            share = 100 * (cpu_seconds(process.pid) - before) / seconds
+            report.add("idle daemon, CPU", share, "% of a core", goal=at_most(0.5))
+            memory = process.memory_info().rss / 1024**2
+            report.add("idle daemon, memory", memory, "MB", goal=at_most(70))
+            workers = sum(child.memory_info().rss for child in process.children(recursive=True))
+            report.add("its two workers", workers / 1024**2, "MB")
         finally:
-            daemon.terminate()
-            daemon.wait()
+            daemon.stop()
+
+
+SYSTEMS: dict[str, Callable[[Path, int], list[float]]] = {
+    "redrive": redrive,
+    "taskiq": taskiq,
+    "taskiq, syncing": lambda folder, count: taskiq(folder, count, *peers.SYNCS),
+    "PgQueuer": pgqueuer,
+}
+
+
+def compare(report: Report, chosen: argparse.Namespace) -> None:
+    """Each system in turn; one that cannot be had is left out."""
+    found: dict[str, list[list[float]]] = {name: [] for name in SYSTEMS}
+    for _ in range(chosen.rounds):
+        for name in list(found):
+            with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+                try:
+                    found[name].append(SYSTEMS[name](Path(folder), round(chosen.seconds * RATE)))
+                except peers.Absent as absent:
+                    report.note(str(absent))
+                    del found[name]
+    for title, share, most in (("p50", 0.5, 1.2), ("p99", 0.99, 1.5)):
+        ms = {name: statistics.median(at(share, r) for r in runs) for name, runs in found.items()}
+        for name, median in ms.items():
+            report.add(f"enqueue → start, {title}, {name}", median, "ms")
+        ours = ms.pop("redrive")
+        for name, theirs in ms.items():
+            goal = at_most(most) if name == "taskiq" else None
+            floor = at_most(1) if name == "PgQueuer" else None
+            report.add(f"{title} beside {name}", ours / theirs, "×", goal=goal, floor=floor)
+
+
+def main() -> None:
+    parser = options(__doc__, rounds=3)
+    parser.add_argument("--seconds", type=float, default=10)
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.seconds, chosen.rounds = 2, 1
+    report = Report(
+        "latency",
+        "From enqueue to start, and a daemon without work",
+        f'At {RATE} jobs a second. redrive on SQLite with `durability = "full"`, a commit before'
+        " the enqueue is answered and one before the start; PgQueuer with synchronous commit;"
+        " taskiq on a Redis as it comes, which promises nothing after a crash, and on one that"
+        " syncs each write (`appendfsync always`). Two worker processes"
+        f" each; medians of {chosen.rounds} rounds.",
+    )
+    compare(report, chosen)
+    idle(report, 3 if chosen.quick else IDLE)
+    report.write(chosen)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0)
+    main()

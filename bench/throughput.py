@@ -1,29 +1,38 @@
-"""Draining no-op Python jobs: redrive against Huey on SQLite, interleaved in one run.
+"""Enqueueing and draining jobs that do nothing, beside Huey, PgQueuer and Celery, in turns.
 
-Both have two worker processes and commit durably: redrive with `durability = "full"` and every
-event logged, Huey with WAL and fsync. Jobs are enqueued first and drained then; the enqueue
-rates are told too. Huey is installed into an environment of the bench's own.
+redrive with two worker processes, SQLite, `durability = "full"` and every event logged; Huey
+with two worker processes on SQLite, WAL and fsync; PgQueuer on an embedded PostgreSQL with
+synchronous commit, two processes, a thousand at a time; Celery on a Redis that writes
+nothing for a request (it is asked to enqueue only). Jobs are enqueued first and drained then:
+one by one by one client, by eight at once, and in bulk. At last a trickle: jobs that arrive one
+by one and are run at once.
+
+    PYTHONPATH=tests python bench/throughput.py [--jobs 100000] [--each 1000] [--rounds 3]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import asyncio
 import statistics
-import subprocess
 import sys
 import tempfile
-import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from redrive.blocking import Client
-from redrive.errors import RedriveError
+import fill
+import peers
+import postgresql
+from ages import HANDLERS, ages, at, send
+from cpu import cpu_seconds
+from report import Bound, Report, at_least, options
 
-HERE = Path(__file__).parent
-PEERS = HERE / ".peers"
+from support.daemon import Daemon, eventually
 
-CONFIG = """
+CLIENTS = 8
+TRICKLE = 500  # jobs a second
+BASE = """
 [daemon]
 name = "bench"
 state_dir = "./state"
@@ -36,151 +45,159 @@ path = ["."]
 processes = 2
 [tasks.noop]
 python = "handlers:noop"
+[tasks.age]
+python = "handlers:age"
 """
+Rates = dict[str, float]  # jobs a second, by what was done
+ONE, MANY, BULK, DRAIN = "one by one, one client", "eight clients at once", "in bulk", "drain"
 
 
-def redrive(folder: Path, n: int) -> dict[str, float]:
-    (folder / "handlers.py").write_text("def noop():\n    pass\n")
-    config = folder / "config.toml"
-    config.write_text(CONFIG)
-    log = (folder / "redrived.log").open("wb")
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "redrived", "--config", str(config)], stdout=log, stderr=log
-    )
+def redrive(folder: Path, chosen: argparse.Namespace) -> Rates:
+    daemon = a_daemon(folder)
+    command = [sys.executable, str(peers.PROGRAMS / "redrive_fill.py"), str(chosen.each)]
     try:
-        with Client(config, timeout=60) as client:
-            _until(lambda: _answers(client))
-            for _ in range(50):  # the pace of the task is known, the workers are warm
-                client.enqueue("noop")
-            _until(lambda: client.status().states["done"] >= 50)
-            before = time.perf_counter()
-            for _ in range(200):
-                client.enqueue("noop")
-            one_by_one = 200 / (time.perf_counter() - before)
-            _until(lambda: client.status().states["done"] >= 250)
-            _pause(client, "pause")
-            before = time.perf_counter()
-            client.enqueue_many("noop", _orders(n))
-            bulk = n / (time.perf_counter() - before)
-            before = time.perf_counter()
-            _pause(client, "resume")
-            _until(lambda: client.status().states["done"] >= n + 250)
-            drained = n / (time.perf_counter() - before)
+        with daemon.client() as client:
+            fill.warm_up(client, "noop")
+            fill.put_behind_a_pause(client, "noop", 0)
+            rates = {
+                ONE: peers.one_by_one(command, folder, 1, chosen.each),
+                MANY: peers.one_by_one(command, folder, CLIENTS, chosen.each),
+            }
+            began = time.perf_counter()
+            fill.put_behind_a_pause(client, "noop", chosen.jobs)
+            rates[BULK] = chosen.jobs / (time.perf_counter() - began)
+            states = client.status().states
+            began = time.perf_counter()
+            fill.resume(client, "noop")
+            fill.until_done(client, states["done"] + states["queued"])
+            rates[DRAIN] = states["queued"] / (time.perf_counter() - began)
+            return rates
     finally:
-        daemon.terminate()
-        daemon.wait(60)
-    return {"one by one": one_by_one, "bulk": bulk, "drain": drained}
+        daemon.stop()
 
 
-def _orders(n: int) -> list[object]:
-    from redrive.protocol.commands import JobOrder
-
-    return [JobOrder() for _ in range(n)]
-
-
-def _pause(client: Client, verb: str) -> None:
-    from redrive.protocol.commands import PauseIt, ResumeIt
-
-    client.ask(PauseIt(name="task:noop") if verb == "pause" else ResumeIt(name="task:noop"))
-
-
-def _answers(client: Client) -> bool:
-    try:
-        client.hello()
-    except RedriveError:
-        return False
-    return True
+def huey(folder: Path, chosen: argparse.Namespace) -> Rates:
+    peers.install("Huey", "huey")
+    command = peers.program("huey_fill.py", chosen.each)
+    rates = {
+        ONE: peers.one_by_one(command, folder, 1, chosen.each),
+        MANY: peers.one_by_one(command, folder, CLIENTS, chosen.each),
+    }
+    consumer = [str(peers.BIN / "huey_consumer"), "huey_tasks.huey"]
+    consumer += ["--workers", "2", "--worker-type", "process", "--delay", "0.001"]
+    with peers.running(consumer, folder):
+        rates[DRAIN] = float(peers.output(peers.program("huey_drain.py"), folder))
+    return rates
 
 
-HUEY = """
-    from huey import SqliteHuey
-    huey = SqliteHuey(filename="huey.db", results=False, fsync=True, journal_mode="wal", timeout=30)
-    @huey.task()
-    def noop():
-        pass
-"""
-
-HUEY_FILL = """
-    import sys, time
-    from app import huey, noop
-    n = int(sys.argv[1])
-    before = time.perf_counter()
-    for _ in range(n):
-        noop()
-    print(n / (time.perf_counter() - before))
-"""
-
-HUEY_PENDING = """
-    import sys, time
-    from app import huey
-    floor = int(sys.argv[1])
-    while huey.pending_count() > floor:
-        time.sleep(0.005)
-    before, left = time.perf_counter(), huey.pending_count()
-    while huey.pending_count():
-        time.sleep(0.005)
-    print(left / (time.perf_counter() - before))
-"""
+def pgqueuer(folder: Path, chosen: argparse.Namespace) -> Rates:
+    peers.install("PgQueuer", "pgqueuer", "asyncpg", "uvloop")
+    jobs = chosen.jobs // 2
+    with postgresql.a_server(folder) as server:
+        with postgresql.a_database(server) as url:
+            drained = postgresql.pgqueuer(url, folder, jobs, 1000)
+        with postgresql.a_database(server) as url:
+            filled = peers.output(peers.program("pgqueuer_fill.py", url, jobs), folder)
+    return {BULK: float(filled), DRAIN: drained}
 
 
-def huey(folder: Path, n: int) -> dict[str, float]:
-    for name, text in (("app", HUEY), ("fill", HUEY_FILL), ("pending", HUEY_PENDING)):
-        (folder / f"{name}.py").write_text(textwrap.dedent(text))
-    python = PEERS / "bin" / "python"
-    filled = subprocess.check_output([python, "fill.py", str(n)], cwd=folder, text=True)
-    consumer = subprocess.Popen(
-        [PEERS / "bin" / "huey_consumer", "app.huey", "-w", "2", "-k", "process", "-d", "0.001"],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        start_new_session=True,
-    )
-    try:
-        drained = subprocess.check_output(
-            [python, "pending.py", str(n * 9 // 10)], cwd=folder, text=True
-        )
-    finally:
-        os.killpg(consumer.pid, 9)
-        consumer.wait()
-    return {"one by one": float(filled), "drain": float(drained)}
+def celery(folder: Path, chosen: argparse.Namespace) -> Rates:
+    peers.install("Celery", "celery[redis]")
+    with peers.redis(folder) as url:
+        command = peers.program("celery_fill.py", chosen.each)
+        return {ONE: peers.one_by_one(command, folder, 1, chosen.each, REDIS_URL=url)}
 
 
-def _until(look: object, every: float = 0.01) -> None:
-    while not look():  # type: ignore[operator]
-        time.sleep(every)
+SYSTEMS: dict[str, Callable[[Path, argparse.Namespace], Rates]] = {
+    "redrive": redrive,
+    "Huey": huey,
+    "PgQueuer": pgqueuer,
+    "Celery": celery,
+}
+BESIDE: list[tuple[str, str, Bound | None, Bound | None]] = [
+    (DRAIN, "Huey", at_least(15), at_least(8)),
+    (DRAIN, "PgQueuer", at_least(3), at_least(1.5)),
+    (ONE, "Huey", None, None),
+    (ONE, "Celery", None, at_least(1)),
+    (MANY, "Huey", at_least(2), None),
+    (BULK, "PgQueuer", at_least(1), None),
+]
 
 
-def _install_peers() -> None:
-    if not (PEERS / "bin" / "huey_consumer").exists():
-        subprocess.run([sys.executable, "-m", "venv", PEERS], check=True)
-        subprocess.run(
-            [PEERS / "bin" / "python", "-m", "pip", "install", "--quiet", "huey"], check=True
-        )
+def a_daemon(folder: Path) -> Daemon:
+    (folder / "handlers.py").write_text(HANDLERS)
+    return Daemon(folder, base=BASE).start()
+
+
+def compare(report: Report, chosen: argparse.Namespace) -> None:
+    """Each system in turn; one that cannot be had is left out."""
+    found: dict[str, list[Rates]] = {name: [] for name in SYSTEMS}
+    for _ in range(chosen.rounds):
+        for name in list(found):
+            with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+                try:
+                    found[name].append(SYSTEMS[name](Path(folder), chosen))
+                except peers.Absent as absent:
+                    report.note(str(absent))
+                    del found[name]
+    medians = {
+        name: {what: statistics.median(rates[what] for rates in rounds) for what in rounds[0]}
+        for name, rounds in found.items()
+    }
+    for what in (DRAIN, ONE, MANY, BULK):
+        for name, rates in medians.items():
+            if what in rates:
+                goal = at_least(50_000) if (name, what) == ("redrive", BULK) else None
+                report.add(f"{wording(what)}, {name}", rates[what], "jobs/s", goal=goal)
+        for kind, peer, goal, floor in BESIDE:
+            if kind == what and peer in medians:
+                ratio = medians["redrive"][what] / medians[peer][what]
+                report.add(f"{wording(what)}, beside {peer}", ratio, "×", goal=goal, floor=floor)
+
+
+def wording(what: str) -> str:
+    return what if what == DRAIN else f"enqueue {what}"
+
+
+def trickle(report: Report, seconds: float) -> None:
+    count = round(seconds * TRICKLE)
+    with tempfile.TemporaryDirectory(prefix="redrive-") as name:
+        folder = Path(name)
+        daemon = a_daemon(folder)
+        try:
+            asyncio.run(send(daemon.config, 100))
+            eventually(lambda: len(ages(folder / "ages")) == 100, "the workers are warm")
+            assert daemon.process is not None
+            before = cpu_seconds(daemon.process.pid)
+            asyncio.run(send(daemon.config, count, TRICKLE))
+            eventually(lambda: len(ages(folder / "ages")) == count + 100, "all have started")
+            spent = cpu_seconds(daemon.process.pid) - before
+        finally:
+            daemon.stop()
+        measured = ages(folder / "ages")
+    report.add(f"trickle of {TRICKLE} jobs/s, enqueue → start, p50", at(0.5, measured), "ms")
+    report.add("the same, p99", at(0.99, measured), "ms")
+    report.add("the same, CPU of the daemon", 1e6 * spent / count, "µs a job")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=50_000)
-    parser.add_argument("--huey-jobs", type=int, default=5_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    _install_peers()
-    ours: list[dict[str, float]] = []
-    theirs: list[dict[str, float]] = []
-    for number in range(options.rounds):
-        with tempfile.TemporaryDirectory(dir=".") as folder:
-            ours.append(redrive(Path(folder).absolute(), options.jobs))
-        with tempfile.TemporaryDirectory(dir=".") as folder:
-            theirs.append(huey(Path(folder).absolute(), options.huey_jobs))
-        print(f"round {number + 1}: redrive {ours[-1]}  huey {theirs[-1]}")
-    for what in ("one by one", "bulk", "drain"):
-        mine = statistics.median(each[what] for each in ours)
-        line = f"{what:>12}: redrive {mine:>10,.0f}/s"
-        if what in theirs[0]:
-            huey_rate = statistics.median(each[what] for each in theirs)
-            line += f"   huey on SQLite {huey_rate:>8,.0f}/s   ratio {mine / huey_rate:.1f}"
-        print(line)
+    parser = options(__doc__, rounds=3)
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--each", type=int, default=1_000, help="jobs of each client one by one")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.jobs, chosen.each, chosen.rounds = 5_000, 50, 1
+    report = Report(
+        "throughput",
+        "Enqueue and drain",
+        'redrive: SQLite, `durability = "full"`, every event logged. Huey: SQLite, WAL, fsync.'
+        " PgQueuer: PostgreSQL, synchronous commit, batches of 1,000. Celery: a Redis that writes"
+        " nothing for a request. Two worker processes where there are any; medians of"
+        f" {chosen.rounds} rounds.",
+    )
+    compare(report, chosen)
+    trickle(report, 2 if chosen.quick else 10)
+    report.write(chosen)
 
 
 if __name__ == "__main__":
