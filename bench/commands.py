@@ -1,114 +1,186 @@
-"""How much a supervised command costs over the barest way to run one.
+"""Shell commands through the whole engine, against the barest way to run them.
 
-Rounds of `true`, two at a time: a bare posix_spawn + pidfd loop with its output in one file
-against `Commands.start` with both streams kept, alternating in one process, medians. Run it
-with `python bench/commands.py [ROUNDS] [COMMANDS]`; the ratio is what counts.
+Rounds of `true`, two at a time: a posix_spawn + pidfd loop with its output in one file, what
+supervises commands in the daemon, and jobs already enqueued that a daemon's engine leases, runs,
+settles and logs (SQLite, `durability = "full"`, every event, both streams kept), in turns in one
+process. Then task-spooler, where it can be had, with as many jobs behind a gate.
+
+    PYTHONPATH=tests python bench/commands.py [--commands 600] [--rounds 7]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import statistics
-import sys
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from redrived.processes.command import Command, Exit
-from redrived.processes.commands import Commands
-from redrived.processes.output import Outputs
+import peers
+import uvloop
+from report import Report, at_least, options
+from spawning import AT_ONCE, bare, commands_per_second, supervised
+
+from redrive.clock import SystemClock
+from redrive.config import load
+from redrive.protocol.commands import Enqueue, JobOrder
+from redrived.engine import intake
+from redrived.engine.engine import Engine
+from redrived.engine.timers import Timers
 from redrived.processes.parent import become_parent
-from redrived.processes.tree import Trees
+from redrived.store.enqueue import enqueue
+from redrived.store.store import Store
+from redrived.store.unit import Landed
 
-AT_ONCE = 2
-Start = Callable[[int, Callable[[], None]], None]
-
-
-def bare(folder: Path) -> Start:
-    """What is left when nothing is supervised."""
-    loop = asyncio.get_running_loop()
-    output = os.open(folder / "bare.out", os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-    env = {"PATH": os.environ["PATH"]}
-
-    def start(_: int, done: Callable[[], None]) -> None:
-        pid = os.posix_spawn(
-            "/bin/true",
-            ["true"],
-            env,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, output, 1),
-                (os.POSIX_SPAWN_DUP2, output, 2),
-            ],
-            setsid=True,
-        )
-        pidfd = os.pidfd_open(pid)
-
-        def exited() -> None:
-            loop.remove_reader(pidfd)
-            os.waitpid(pid, 0)
-            os.close(pidfd)
-            done()
-
-        loop.add_reader(pidfd, exited)
-
-    return start
+SPOOLED = 500  # more of them waiting than it likes
+CONFIG = f"""
+[daemon]
+name = "bench"
+concurrency = {AT_ONCE}
+[tasks.true]
+command = ["true"]
+"""
 
 
-def supervised(folder: Path) -> Start:
-    commands = Commands(Trees("bench"), Outputs(folder), folder)
-    cwd = os.getcwd()
+class Drain:
+    """Counts ends as they land."""
 
-    def start(number: int, done: Callable[[], None]) -> None:
-        command = Command(job=number, lease=number, execution=1, attempt=1, line=["true"], cwd=cwd)
-        run = commands.start(command)
-        assert not isinstance(run, Exit), run
-        run.exited.add_done_callback(lambda _: done())
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._left = 0
+        self._empty = asyncio.Event()
+        engine.store.landed.append(self._count)
 
-    return start
+    async def commands_per_second(self, count: int) -> float:
+        engine = self._engine
+        engine.dispatcher.is_open = False
+        self._left = count
+        self._empty.clear()
+        request = Enqueue(task="true", orders=[JobOrder()], count=count)
+        order = intake.order(engine.definitions, request, "bench", engine.clock.now())
+        await engine.store.submit(enqueue, order)
+        began = time.perf_counter()
+        engine.dispatcher.is_open = True
+        engine.dispatcher.wake()
+        await self._empty.wait()
+        return count / (time.perf_counter() - began)
 
-
-async def commands_per_second(start: Start, count: int) -> float:
-    finished = asyncio.get_running_loop().create_future()
-    numbers = iter(range(1, count + 1))
-    running = 0
-
-    def next_one() -> None:
-        nonlocal running
-        if (number := next(numbers, None)) is not None:
-            running += 1
-            start(number, done)
-        elif not running:
-            finished.set_result(None)
-
-    def done() -> None:
-        nonlocal running
-        running -= 1
-        next_one()
-
-    began = time.perf_counter()
-    for _ in range(AT_ONCE):
-        next_one()
-    await finished
-    return count / (time.perf_counter() - began)
+    def _count(self, landed: Landed) -> None:
+        self._left -= sum(event[1] == "action_completed" for event in landed.events)
+        if self._left <= 0:
+            self._empty.set()
 
 
-async def main(rounds: int, count: int) -> None:
+@asynccontextmanager
+async def engine_in(folder: Path) -> AsyncIterator[Engine]:
+    path = folder / "config.toml"
+    path.write_text(CONFIG)
+    clock = SystemClock()
+    store = Store(f"sqlite:///{folder}/state/redrive.db", clock, "bench")
+    await store.open()
+    timers = Timers(clock)
+    timers.start()
+    engine = Engine(
+        load(path).config,
+        store,
+        clock,
+        timers,
+        node="bench",
+        epoch="bench",
+        state_dir=folder / "state",
+        runtime_dir=folder / "run",
+        drain=lambda: None,
+    )
+    for service in engine.services:
+        await service.start()
+    try:
+        yield engine
+    finally:
+        for service in reversed(engine.services):
+            await service.stop()
+        await timers.stop()
+        await store.close()
+
+
+async def engine_rate(folder: Path, count: int) -> float:
+    # Opened anew: an engine would take other children for runaways.
+    async with engine_in(folder) as engine:
+        drain = Drain(engine)
+        await drain.commands_per_second(50)  # so that it knows how long they take
+        return await drain.commands_per_second(count)
+
+
+def task_spooler(folder: Path, count: int) -> float:
+    """Of so many that are enqueued behind a gate, as many at a time."""
+    tsp = peers.unpacked("task-spooler", "tsp")
+    (folder / "spool").mkdir()
+    env = {**os.environ, "TS_SOCKET": str(folder / "spool" / "socket"), "TMPDIR": str(folder)}
+
+    def ask(*words: str) -> str:
+        return subprocess.check_output([tsp, *words], env=env, cwd=folder, text=True).strip()
+
+    try:
+        ask("-S", str(AT_ONCE))
+        for _ in range(AT_ONCE):
+            ask("sh", "-c", "until [ -e go ]; do sleep 0.01; done")
+        last = [ask("true") for _ in range(count)][-1]
+        began = time.perf_counter()
+        (folder / "go").touch()
+        ask("-w", last)
+        return count / (time.perf_counter() - began)
+    finally:
+        ask("-K")
+
+
+async def main(chosen: argparse.Namespace) -> None:
     become_parent()
-    with tempfile.TemporaryDirectory() as folder:
-        ways = {"bare": bare(Path(folder)), "supervised": supervised(Path(folder))}
-        rates: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(rounds):
-            for name, start in ways.items():
-                rates[name].append(await commands_per_second(start, count))
+    report = Report(
+        "commands",
+        "Shell commands",
+        f"`true`, {AT_ONCE} at a time, its output kept. Bare: a posix_spawn and pidfd loop in"
+        " Python, without a store. Supervised: what runs commands in the daemon, alone. redrive:"
+        ' jobs on SQLite, `durability = "full"`, every event logged. task-spooler keeps nothing'
+        f" on disk. Medians of {chosen.rounds} rounds.",
+    )
+    rates: dict[str, list[float]] = {"bare": [], "supervised": [], "redrive": []}
+    with tempfile.TemporaryDirectory(prefix="redrive-") as name:
+        folder = Path(name)
+        os.chdir(folder)  # as the daemon does
+        ways = {"bare": bare(folder), "supervised": supervised(folder)}
+        for _ in range(chosen.rounds):
+            for way, start in ways.items():
+                rates[way].append(await commands_per_second(start, chosen.commands))
+            rates["redrive"].append(await engine_rate(folder, chosen.commands))
+        os.chdir("/")
+    try:
+        rates["task-spooler"] = [spooled(chosen.commands) for _ in range(chosen.rounds)]
+    except peers.Absent as absent:
+        report.note(str(absent))
     medians = {name: statistics.median(measured) for name, measured in rates.items()}
     for name, median in medians.items():
-        print(f"{name:<12}{median:>8.0f} commands/s")
-    print(f"ratio {medians['supervised'] / medians['bare']:.2f}, goal 0.85")
+        report.add(name, median, "commands/s")
+    report.add("redrive, of bare", medians["redrive"] / medians["bare"], goal=at_least(0.85))
+    if theirs := medians.get("task-spooler"):
+        report.add(
+            "redrive beside task-spooler", medians["redrive"] / theirs, "×", floor=at_least(2.5)
+        )
+    report.write(chosen)
+
+
+def spooled(count: int) -> float:
+    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+        return task_spooler(Path(folder), min(count, SPOOLED))
 
 
 if __name__ == "__main__":
-    given = [int(argument) for argument in sys.argv[1:]]
-    asyncio.run(main(*given, *(60, 100)[len(given) :]))
+    parser = options(__doc__, rounds=7)
+    parser.add_argument("--commands", type=int, default=600)
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rounds, chosen.commands = 1, 100
+    uvloop.run(main(chosen))
