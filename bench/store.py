@@ -1,4 +1,4 @@
-"""The speed of the store: enqueue, lease, finish, beat, lists, counts and start, as it grows.
+"""The speed of the store: enqueue, lease, finish, beat, lists and counts, as it grows.
 
 One run measures redrive's store beside the same work done with the bare sqlite3 driver (row by
 row, and with executemany), on tables of 10 thousand finished jobs, of a million, and of a
@@ -6,7 +6,7 @@ million sleeping retries. All stores take turns in each round; medians are shown
 Everything is durable: WAL, synchronous=FULL. With `--postgresql URL` (an empty database) the
 store is measured there too.
 
-    python bench/store.py [--rows 10000 1000000] [--sizes 1 100 1000] [--rounds 5]
+    PYTHONPATH=tests python bench/store.py [--rows 10000 1000000] [--sizes 1 100 1000] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from report import Report, at_most, options
 from sqlalchemy import text
 
 from redrive.clock import SECOND, SystemClock
@@ -37,6 +38,7 @@ from redrived.store.store import Store
 RULES = {"noop": TaskRules(pool="default", hand=1_000_000)}
 LISTS = {"newest": "", "dead": "state:dead", "failing": "error:timeout", "one task": "task:noop"}
 TURN = 1_000  # jobs of one size in one turn
+READS = 5  # times that each question is asked in a round
 
 
 class Redrive:
@@ -170,17 +172,17 @@ async def make(path: Path, rows: int, kind: str) -> None:
 _NUMBERS = """
     WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :rows)
 """
-# One in a thousand is dead, as in life; the sleeping ones are due over many days.
+# One in a hundred is dead: enough to fill a page; the sleeping ones are due over many days.
 _JOBS = f"""{_NUMBERS}
     INSERT INTO jobs (id, task, queue, priority, rank, state, waits, attempts, max_attempts, life,
         lease, executions, available_at, created_at, life_started_at, started_at, finished_at,
         lost, unknowns, manual_retries, interruptions, snoozes, args, error_type, fingerprint)
     SELECT n, 'noop', 'default', 0, 0,
-        CASE WHEN n % 1000 = 0 THEN 'dead' WHEN :asleep THEN 'retry' ELSE 'done' END,
-        CASE WHEN n % 1000 AND :asleep THEN 'due' END, 1, 3, 1, 1, 1,
+        CASE WHEN n % 100 = 0 THEN 'dead' WHEN :asleep THEN 'retry' ELSE 'done' END,
+        CASE WHEN n % 100 AND :asleep THEN 'due' END, 1, 3, 1, 1, 1,
         4000000000000000 + n * 7919 % 1000003 * {SECOND}, n, n, n,
-        CASE WHEN n % 1000 = 0 OR NOT :asleep THEN n END, 0, 0, 0, 0, 0, '{{"n": 1}}',
-        CASE WHEN n % 1000 = 0 THEN 'timeout' END, CASE WHEN n % 1000 = 0 THEN 'f' END
+        CASE WHEN n % 100 = 0 OR NOT :asleep THEN n END, 0, 0, 0, 0, 0, '{{"n": 1}}',
+        CASE WHEN n % 100 = 0 THEN 'timeout' END, CASE WHEN n % 100 = 0 THEN 'f' END
     FROM numbers
 """
 _EVENTS = f"""{_NUMBERS},
@@ -209,38 +211,62 @@ async def reads(store: Store) -> dict[str, float]:
     return took
 
 
-async def measure(folder: Path, options: argparse.Namespace) -> None:
-    contenders: list[Redrive | Bare] = []
-    tables: dict[str, Redrive] = {}
-    for kind, rows in [*(("done", n) for n in options.rows), ("asleep", max(options.rows))]:
-        begun = time.perf_counter()
-        path = folder / f"{kind}-{rows}.db"
-        await make(path, rows, kind)
-        redrive = Redrive(f"redrive, {rows:,} {kind}", f"sqlite:///{path}")
-        made = time.perf_counter()
-        await redrive.store.open()
-        print(
-            f"{rows:>9,} {kind:7} generated in {made - begun:5.1f} s,"
-            f" opened in {time.perf_counter() - made:.2f} s"
-        )
-        tables[redrive.name] = redrive
-        contenders.append(redrive)
-    for name, many in (("row by row", False), ("executemany", True)):
-        path = folder / f"bare-{many}.db"
-        await make(path, min(options.rows), "done")
-        contenders.append(Bare(f"bare sqlite3, {name}", path, many=many))
-    if options.postgresql:
-        redrive = Redrive("redrive on PostgreSQL", options.postgresql)
+async def measure(folder: Path, chosen: argparse.Namespace) -> None:
+    report = Report(
+        "store",
+        "Growth",
+        f"The store alone: from {min(chosen.rows):,} to {max(chosen.rows):,} jobs that are done, or"
+        f" that sleep until their next attempt. Beside the bare driver with executemany, writing"
+        f" the same rows. WAL, `synchronous=FULL`; medians of {chosen.rounds} rounds.",
+    )
+    small, *big = [
+        await a_store(folder, kind, rows)
+        for kind, rows in [*(("done", n) for n in chosen.rows), ("asleep", max(chosen.rows))]
+    ]
+    bare = [await a_bare(folder, min(chosen.rows), many=many) for many in (False, True)]
+    contenders: list[Redrive | Bare] = [small, *big, *bare]
+    if chosen.postgresql:
+        redrive = Redrive("redrive on PostgreSQL", chosen.postgresql)
         await redrive.store.open()
         contenders.append(redrive)
-    for size in options.sizes:
-        await compare(contenders, size, options.rounds)
-    await compare_reads(tables, options.rounds)
+    for size in chosen.sizes:
+        rates = await compare(contenders, size, chosen.rounds)
+        name = f"enqueue, lease and finish, {size:,} jobs a commit"
+        report.add(f"{name}, {small.name}", rates[small.name]["life"], "jobs/s")
+        report.add(f"{name}, bare driver", rates[bare[1].name]["life"], "jobs/s")
+    for each in big:
+        for step in ("lease", "finish"):  # of the largest commits
+            growth = rates[small.name][step] / rates[each.name][step]
+            report.add(f"{step}, {each.name}", growth, "×", goal=at_most(1.3))
+    took = await compare_reads([small, *big], chosen.rounds)
+    for each in big:
+        for question, milliseconds in took[each.name].items():
+            growth = milliseconds / took[small.name][question]
+            report.add(f"{question}, {each.name}", growth, "×", goal=at_most(1.3))
     for contender in contenders:
         await contender.close()
+    report.note(f"Growth is beside {small.name}; a list is the first page of it.")
+    report.write(chosen)
 
 
-async def compare(contenders: Sequence[Redrive | Bare], size: int, rounds: int) -> None:
+async def a_store(folder: Path, kind: str, rows: int) -> Redrive:
+    path = folder / f"{kind}-{rows}.db"
+    await make(path, rows, kind)
+    redrive = Redrive(f"{rows:,} {kind}", f"sqlite:///{path}")
+    await redrive.store.open()
+    return redrive
+
+
+async def a_bare(folder: Path, rows: int, *, many: bool) -> Bare:
+    path = folder / f"bare-{many}.db"
+    await make(path, rows, "done")
+    return Bare(f"bare sqlite3, {'executemany' if many else 'row by row'}", path, many=many)
+
+
+async def compare(
+    contenders: Sequence[Redrive | Bare], size: int, rounds: int
+) -> dict[str, dict[str, float]]:
+    """Jobs a second by contender and step, medians."""
     rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     times = max(1, min(TURN // size, 50))
     for _ in range(rounds):
@@ -253,32 +279,36 @@ async def compare(contenders: Sequence[Redrive | Bare], size: int, rounds: int) 
             for step, seconds in spent.items():
                 rates[contender.name][step].append(size * times / seconds)
     print(f"\n{size} jobs a commit; jobs/s")
-    for name, steps in rates.items():
-        told = "  ".join(f"{step} {statistics.median(r):>9,.0f}" for step, r in steps.items())
-        print(f"  {name:32} {told}")
+    return {name: medians(name, steps) for name, steps in rates.items()}
 
 
-async def compare_reads(tables: dict[str, Redrive], rounds: int) -> None:
+async def compare_reads(tables: Sequence[Redrive], rounds: int) -> dict[str, dict[str, float]]:
+    """Milliseconds by table and question, medians."""
     took: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for _ in range(rounds):
-        for name, redrive in tables.items():
+    for _ in range(rounds * READS):
+        for redrive in tables:
             for question, milliseconds in (await reads(redrive.store)).items():
-                took[name][question].append(milliseconds)
+                took[redrive.name][question].append(milliseconds)
     print("\nreads; ms")
-    for name, questions in took.items():
-        told = "  ".join(f"{q} {statistics.median(ms):>8.1f}" for q, ms in questions.items())
-        print(f"  {name:32} {told}")
+    return {name: medians(name, questions) for name, questions in took.items()}
+
+
+def medians(name: str, measured: dict[str, list[float]]) -> dict[str, float]:
+    found = {what: statistics.median(numbers) for what, numbers in measured.items()}
+    print(f"  {name:32} {'  '.join(f'{what} {number:>9,.1f}' for what, number in found.items())}")
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__, rounds=5)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 1000])
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--postgresql", metavar="URL")
-    options = parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rows, chosen.sizes, chosen.rounds = [1_000, 10_000], [100], 1
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        asyncio.run(measure(Path(folder), options))
+        asyncio.run(measure(Path(folder), chosen))
 
 
 if __name__ == "__main__":
