@@ -18,15 +18,13 @@ def time_axis(reply: JobReply, now: int, look: Look, width: int) -> list[Line]:
     middle = room // 3 if past else 0
     line, dots, here = ("-", ".", "|") if look.ascii else ("─", "┄", "┃")
     cells: list[Span] = [(line, "rule")] * middle + [(dots, "rule")] * (room - middle)
-    farthest = max(
-        abs(seconds_between(now, at)) for at in [*past, *(plan.at for plan in reply.plan)]
-    )
-    scale = log1p(farthest) or 1.0
+    times = [*past, *(plan.at for plan in reply.plan)]
+    behind, ahead = _far(now, min(times)), _far(now, max(times))
 
     def place(at: int) -> int:
-        side = middle if at <= now else room - middle - 1
-        offset = round(log1p(abs(seconds_between(now, at))) / scale * side)
-        return middle + (offset if at > now else -offset)
+        if at > now:
+            return middle + round(_far(now, at) / ahead * (room - middle - 1))
+        return middle - round(_far(at, now) / behind * middle) if behind else middle
 
     cells[middle] = (here, "strong")
     for attempt in reply.history:
@@ -37,3 +35,7 @@ def time_axis(reply: JobReply, now: int, look: Look, width: int) -> list[Line]:
         cells[place(plan.at)] = (str(plan.attempt)[-1], "scheduled")
     axis: Line = [(f"{first} ", "dim"), *cells, (end, "dim")]
     return [axis, [(" " * (len(first) + 1 + middle), ""), ("now", "dim")]]
+
+
+def _far(one: int, other: int) -> float:
+    return log1p(abs(seconds_between(one, other)))
