@@ -123,8 +123,7 @@ def forget_receipts(unit: Unit, wishes: Sequence[int]) -> list[int]:
 def forget_starts(unit: Unit, wishes: Sequence[int]) -> list[int]:
     """Starts that no rate counts any more."""
     return [
-        _remove(unit, "starts", "lane, at, job", "at < :before", before=before)
-        for before in wishes
+        _remove(unit, "starts", "lane, at, job", "at < :before", before=before) for before in wishes
     ]
 
 

@@ -38,6 +38,10 @@ def tables_with_rows(ground: Ground) -> set[str]:
     return ground.ask(look)
 
 
+def integrity(connection: Connection) -> str:
+    return str(connection.execute(text("PRAGMA integrity_check")).scalar_one())
+
+
 class Row(NamedTuple):
     table: Table
     said: dict[str, object]
@@ -191,7 +195,7 @@ async def test_the_file_shrinks_once_its_rows_are_gone(
         pass
     assert database.path.stat().st_size < before / 2
     assert database.path.with_name(f"{database.path.name}-wal").stat().st_size == 0
-    assert ground.ask(lambda c: c.execute(text("PRAGMA integrity_check")).scalar_one()) == "ok"
+    assert ground.ask(integrity) == "ok"
 
 
 async def test_a_reader_never_keeps_the_writer_waiting(database: Database, ground: Ground) -> None:
