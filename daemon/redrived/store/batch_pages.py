@@ -106,11 +106,14 @@ def _places(connection: Connection, pipelines: Collection[str]) -> dict[tuple[st
     }
 
 
+# By themselves first: joined at once, SQLite would find them among all jobs of runs.
 _RUNNING = text(
-    "SELECT jobs.batch, jobs.step, jobs.leased_from, count(*) FROM jobs"
-    " JOIN steps ON steps.run_id = jobs.run_id AND steps.job = jobs.id"
-    " WHERE jobs.state = 'leased' AND jobs.batch IS NOT NULL"
-    " GROUP BY jobs.batch, jobs.step, jobs.leased_from"
+    "WITH leased AS MATERIALIZED"
+    " (SELECT id, run_id, batch, step, leased_from FROM jobs WHERE state = 'leased')"
+    " SELECT leased.batch, leased.step, leased.leased_from, count(*) FROM leased"
+    " JOIN steps ON steps.run_id = leased.run_id AND steps.job = leased.id"
+    " WHERE leased.batch IS NOT NULL"
+    " GROUP BY leased.batch, leased.step, leased.leased_from"
 )
 
 
