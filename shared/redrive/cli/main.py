@@ -20,7 +20,13 @@ _INTERRUPTED = 130
 
 # The verbs as the help shows them, each with its module beside this one.
 _SECTIONS = {
-    "Begin": {"up": "up", "demo": "demo", "status": "status", "doctor": "doctor"},
+    "Begin": {
+        "up": "up",
+        "demo": "demo",
+        "console": "console",
+        "status": "status",
+        "doctor": "doctor",
+    },
     "New work": {"enqueue": "enqueue", "start": "start", "trigger": "pausing"},
     "Look": {
         "jobs": "jobs",
@@ -102,14 +108,9 @@ def root(context: click.Context) -> None:
         context.color = False
     if context.invoked_subcommand is not None:
         return
-    settings = context.ensure_object(Settings)
-    if sys.stdin.isatty() and sys.stdout.isatty() and not settings.as_json:
-        from redrive.cli.up import open_console
+    from redrive.cli.console import show_console
 
-        open_console(settings)
-    from redrive.cli.status import print_status
-
-    print_status(settings)
+    show_console(context.ensure_object(Settings))
 
 
 def main() -> NoReturn:

@@ -36,9 +36,9 @@ def up(settings: Settings) -> None:
     open_console(settings)
 
 
-def open_console(settings: Settings) -> NoReturn:
+def open_console(settings: Settings, *options: str) -> NoReturn:
     """In place of this process."""
-    _become(console_command(settings))
+    _become([*console_command(settings), *options])
 
 
 def console_command(settings: Settings) -> list[str]:
