@@ -19,7 +19,8 @@ from redrive.blocking import Client
 from redrive.instants import SECOND
 from redrive.models import Event, Job
 from redrive.protocol.commands import RunOrder
-from redrive.protocol.queries import BatchRow, ListBatches
+from redrive.protocol.queries import ListBatches
+from redrive.protocol.rows import BatchRow
 
 CONFIG = """
 [daemon]

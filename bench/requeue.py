@@ -24,7 +24,8 @@ from ages import HANDLERS, ages, sending
 from report import Report, at_most, options
 
 from redrive.blocking import Client
-from redrive.protocol.queries import ListRedrives, RedriveRow
+from redrive.protocol.queries import ListRedrives
+from redrive.protocol.rows import RedriveRow
 from support.daemon import Daemon, eventually
 
 WARM = 2.0  # seconds until the other work is under way

@@ -17,7 +17,7 @@ from pathlib import Path
 from redrive import __version__
 from redrive.config import Config, Loaded, runtime_dir, state_dir, store_url
 from redrive.interpreters import pool_checks
-from redrive.protocol.queries import Check
+from redrive.protocol.rows import Check
 
 LOW = 512 * 1024 * 1024  # bytes
 _BUILT_AFTER = 1_767_225_600  # 2026-01-01, in Unix time: no clock is right that is before it

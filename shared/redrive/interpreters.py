@@ -10,7 +10,7 @@ from pathlib import Path
 
 from redrive.config import Config
 from redrive.config.sections import Pool
-from redrive.protocol.queries import Check
+from redrive.protocol.rows import Check
 
 PATIENCE = 20.0  # seconds to import everything a pool needs
 

@@ -8,7 +8,7 @@ import pytest
 from redrive import doctor
 from redrive.config import load
 from redrive.doctor import local_checks
-from redrive.protocol.queries import Check
+from redrive.protocol.rows import Check
 
 CONFIG = """
 [daemon]

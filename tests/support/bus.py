@@ -22,7 +22,6 @@ from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Drain, Trigger
 from redrive.protocol.envelope import Answer
 from redrive.protocol.queries import (
-    Check,
     Doctor,
     DoctorReply,
     EventPage,
@@ -30,6 +29,7 @@ from redrive.protocol.queries import (
     Request,
     Welcome,
 )
+from redrive.protocol.rows import Check
 from redrived.api.server import Asker, Server, Table
 from redrived.bus import Bus
 

@@ -10,6 +10,19 @@ from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, ErrorRecord, Event, Job, Progress, Run, StepState
 from redrive.protocol import queries
+from redrive.protocol.rows import (
+    Attention,
+    BatchRow,
+    DueRow,
+    FireRow,
+    GateRow,
+    GroupRow,
+    NodeRow,
+    Plan,
+    QueueRow,
+    RedriveRow,
+    ScheduleRow,
+)
 from support.clock import START
 from support.recorded import Recorded
 
@@ -72,9 +85,9 @@ def status(**changes: object) -> queries.StatusReply:
     return queries.StatusReply(**{**known, **changes})  # type: ignore[arg-type]
 
 
-def queues() -> list[queries.QueueRow]:
+def queues() -> list[QueueRow]:
     return [
-        queries.QueueRow(
+        QueueRow(
             name="mail",
             priority=100,
             concurrency=8,
@@ -82,7 +95,7 @@ def queues() -> list[queries.QueueRow]:
             states={"queued": 1204, "retry": 31, "dead": 2, "done": 80_000},
             oldest_ready_at=NOW - 252 * SECOND,
         ),
-        queries.QueueRow(
+        QueueRow(
             name="reports",
             priority=50,
             concurrency=4,
@@ -91,7 +104,7 @@ def queues() -> list[queries.QueueRow]:
             states={"queued": 12, "retry": 4, "dead": 398, "done": 9_000},
             oldest_ready_at=NOW - 21 * SECOND,
         ),
-        queries.QueueRow(
+        QueueRow(
             name="imports",
             concurrency=2,
             paused=True,
@@ -101,14 +114,12 @@ def queues() -> list[queries.QueueRow]:
             states={"queued": 640, "dead": 12, "done": 1_100},
             oldest_ready_at=NOW - 63 * MINUTE,
         ),
-        queries.QueueRow(
-            name="default", concurrency=16, running=1, states={"done": 1_104}, priority=10
-        ),
+        QueueRow(name="default", concurrency=16, running=1, states={"done": 1_104}, priority=10),
     ]
 
 
-def nodes() -> list[queries.NodeRow]:
-    def node(name: str, **more: object) -> queries.NodeRow:
+def nodes() -> list[NodeRow]:
+    def node(name: str, **more: object) -> NodeRow:
         known: dict[str, object] = {
             "name": name,
             "state": "up",
@@ -117,7 +128,7 @@ def nodes() -> list[queries.NodeRow]:
             "version": "1.0.0",
             "slots": 8,
         }
-        return queries.NodeRow(**{**known, **more})  # type: ignore[arg-type]
+        return NodeRow(**{**known, **more})  # type: ignore[arg-type]
 
     giga = 1024**3
     return [
@@ -147,33 +158,33 @@ def nodes() -> list[queries.NodeRow]:
     ]
 
 
-def attention() -> list[queries.Attention]:
+def attention() -> list[Attention]:
     return [
-        queries.Attention(
+        Attention(
             kind="dead",
             text="398 dead in reports: Database unreachable",
             where="group:77be10d4",
             screen="dead",
             severity="error",
         ),
-        queries.Attention(
+        Attention(
             kind="paused",
             text='imports paused 1h03m by anna: "vendor outage"',
             where="queue:imports",
         ),
-        queries.Attention(
+        Attention(
             kind="limit", text="mail at its limit 8/8, oldest waits 4m12s", where="queue:mail"
         ),
-        queries.Attention(kind="node", text="node w3 late: last beat 9s ago", screen="nodes"),
+        Attention(kind="node", text="node w3 late: last beat 9s ago", screen="nodes"),
     ]
 
 
-def due() -> list[queries.DueRow]:
+def due() -> list[DueRow]:
     return [
-        queries.DueRow(at=NOW + 50 * SECOND, kind="retry", n=31, name="mail"),
-        queries.DueRow(at=NOW + 2 * MINUTE, kind="schedule", n=1, name="nightly-rollup"),
-        queries.DueRow(at=NOW + 6 * MINUTE, kind="retry", n=4, name="reports"),
-        queries.DueRow(at=NOW + 12 * MINUTE, kind="schedule", n=1, name="sync-crm"),
+        DueRow(at=NOW + 50 * SECOND, kind="retry", n=31, name="mail"),
+        DueRow(at=NOW + 2 * MINUTE, kind="schedule", n=1, name="nightly-rollup"),
+        DueRow(at=NOW + 6 * MINUTE, kind="retry", n=4, name="reports"),
+        DueRow(at=NOW + 12 * MINUTE, kind="schedule", n=1, name="sync-crm"),
     ]
 
 
@@ -256,11 +267,11 @@ def detail(id: int = 240) -> queries.JobReply:
         )
 
     plan = [
-        queries.Plan(attempt=4, at=NOW + 41 * SECOND, approximate=True),
-        queries.Plan(attempt=5, at=NOW + 128 * MINUTE, approximate=True),
-        queries.Plan(attempt=6, at=NOW + 308 * MINUTE, approximate=True),
-        queries.Plan(attempt=7, at=NOW + 488 * MINUTE, approximate=True),
-        queries.Plan(attempt=8, at=NOW + 668 * MINUTE, approximate=True, last=True),
+        Plan(attempt=4, at=NOW + 41 * SECOND, approximate=True),
+        Plan(attempt=5, at=NOW + 128 * MINUTE, approximate=True),
+        Plan(attempt=6, at=NOW + 308 * MINUTE, approximate=True),
+        Plan(attempt=7, at=NOW + 488 * MINUTE, approximate=True),
+        Plan(attempt=8, at=NOW + 668 * MINUTE, approximate=True, last=True),
     ]
     return queries.JobReply(
         job=_job(id),
@@ -295,9 +306,9 @@ def events() -> list[Event]:
     ]
 
 
-def groups() -> list[queries.GroupRow]:
+def groups() -> list[GroupRow]:
     return [
-        queries.GroupRow(
+        GroupRow(
             fingerprint="77be10d4",
             error_type="OperationalError",
             category="transient",
@@ -313,7 +324,7 @@ def groups() -> list[queries.GroupRow]:
             guidance="Wait until db2 answers, then redrive the group.",
             trend=[0] * 20 + [12, 90, 160, 136],
         ),
-        queries.GroupRow(
+        GroupRow(
             fingerprint="09d1ce55",
             error_type="validation_error",
             category="permanent",
@@ -328,7 +339,7 @@ def groups() -> list[queries.GroupRow]:
             user_message="The data does not fit",
             trend=[6, 2, 1] + [0] * 17 + [2, 1, 0, 0],
         ),
-        queries.GroupRow(
+        GroupRow(
             fingerprint="e0e0b001",
             error_type="oom",
             category="permanent",
@@ -344,8 +355,8 @@ def groups() -> list[queries.GroupRow]:
     ]
 
 
-def redrive() -> queries.RedriveRow:
-    return queries.RedriveRow(
+def redrive() -> RedriveRow:
+    return RedriveRow(
         id=4,
         state="running",
         created_at=NOW - 2 * MINUTE,
@@ -404,9 +415,9 @@ def runs() -> list[Run]:
     ]
 
 
-def batches() -> list[queries.BatchRow]:
+def batches() -> list[BatchRow]:
     return [
-        queries.BatchRow(
+        BatchRow(
             name="night",
             pipeline="ingest",
             created_at=NOW - 2 * HOUR,
@@ -417,7 +428,7 @@ def batches() -> list[queries.BatchRow]:
             cancelled=0,
             phases={"request": {"done": 39, "dead": 1}, "download": {"queued": 39}},
             gates=[
-                queries.GateRow(
+                GateRow(
                     step="download", round=1, unsettled=0, waiting=39, opens_at=NOW + 11 * MINUTE
                 )
             ],
@@ -425,14 +436,12 @@ def batches() -> list[queries.BatchRow]:
     ]
 
 
-def schedules() -> list[queries.ScheduleRow]:
-    def fire(ago: int, state: str = "done", outcome: str = "fired") -> queries.FireRow:
-        return queries.FireRow(
-            slot=NOW - ago, at=NOW - ago, outcome=outcome, state=state, took=242.0
-        )
+def schedules() -> list[ScheduleRow]:
+    def fire(ago: int, state: str = "done", outcome: str = "fired") -> FireRow:
+        return FireRow(slot=NOW - ago, at=NOW - ago, outcome=outcome, state=state, took=242.0)
 
     return [
-        queries.ScheduleRow(
+        ScheduleRow(
             name="nightly-rollup",
             what="pipeline rollup",
             words="daily at 02:00",
@@ -440,7 +449,7 @@ def schedules() -> list[queries.ScheduleRow]:
             next=[NOW + 2 * MINUTE + day * DAY for day in range(5)],
             last=[fire(day * DAY, "dead" if day == 4 else "done") for day in range(8, 0, -1)],
         ),
-        queries.ScheduleRow(
+        ScheduleRow(
             name="sync-crm",
             what="task sync_crm",
             words="every 15 minutes",
@@ -449,7 +458,7 @@ def schedules() -> list[queries.ScheduleRow]:
             last=[fire(3 * MINUTE)],
             overlap="queue",
         ),
-        queries.ScheduleRow(
+        ScheduleRow(
             name="close-books",
             what="task close_books",
             words="on day 1 of the month at 06:00",

@@ -14,6 +14,7 @@ from redrive.models import Event, Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import Act, Acted, Done, Outcome
 from redrive.protocol.queries import Request
+from redrive.protocol.rows import BatchRow, GroupRow, RedriveRow, ScheduleRow
 from redrive_tui.mirror import Mirror
 
 SORT_KEYS: dict[str, Callable[[Job], Any]] = {
@@ -34,11 +35,11 @@ class Recorded:
         self.welcome = welcome
         self.jobs: list[Job] = []
         self.details: dict[int, queries.JobReply] = {}
-        self.groups: list[queries.GroupRow] = []
-        self.redrives: list[queries.RedriveRow] = []
+        self.groups: list[GroupRow] = []
+        self.redrives: list[RedriveRow] = []
         self.runs: list[Run] = []
-        self.batches: list[queries.BatchRow] = []
-        self.schedules: list[queries.ScheduleRow] = []
+        self.batches: list[BatchRow] = []
+        self.schedules: list[ScheduleRow] = []
         self.events: list[Event] = []
         self.log = b""
         self.asked: list[Request] = []

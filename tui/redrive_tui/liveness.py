@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from redrive.protocol.queries import NodeRow
+from redrive.protocol.rows import NodeRow
 from redrive_tui.formatting import seconds_between
 
 LATE_AFTER, LOST_AFTER = 5.0, 15.0  # seconds without a beat

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from redrive.models import Attempt, Event
-from redrive.protocol.queries import JobReply, Plan
+from redrive.protocol.queries import JobReply
+from redrive.protocol.rows import Plan
 from redrive_tui.formatting import Line, Look, ago, duration, fit, seconds_between, until, width_of
 from redrive_tui.job_cells import error_words
 from redrive_tui.sanitize import clean

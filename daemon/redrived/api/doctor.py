@@ -11,7 +11,11 @@ from redrive.clock import SECOND
 from redrive.config import changes, load
 from redrive.doctor import LOW
 from redrive.errors import RedriveError
-from redrive.protocol.queries import Check, Doctor, DoctorReply
+from redrive.protocol.queries import (
+    Doctor,
+    DoctorReply,
+)
+from redrive.protocol.rows import Check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import soundness

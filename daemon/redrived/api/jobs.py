@@ -17,9 +17,9 @@ from redrive.protocol.queries import (
     JobReply,
     ListGroups,
     ListJobs,
-    Plan,
     ShowJob,
 )
+from redrive.protocol.rows import Plan
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import events, groups, jobs, tallies

@@ -15,11 +15,13 @@ from redrive.protocol.queries import (
     Classify,
     ClassifyReply,
     PolicyReply,
-    PolicyRow,
-    RuleChange,
     RulesReply,
     ShowPolicy,
     TestRules,
+)
+from redrive.protocol.rows import (
+    PolicyRow,
+    RuleChange,
 )
 from redrive.rules import Evidence, Rulebook
 from redrived.api.server import Asker

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 from redrive.clock import SECOND
 from redrive.protocol.queries import (
-    Attention,
-    DueRow,
     ListNodes,
     ListQueues,
     NodePage,
-    NodeRow,
     QueuePage,
-    QueueRow,
     Status,
     StatusReply,
+)
+from redrive.protocol.rows import (
+    Attention,
+    DueRow,
+    NodeRow,
+    QueueRow,
 )
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine

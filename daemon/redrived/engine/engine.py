@@ -8,7 +8,7 @@ from pathlib import Path
 from redrive.clock import Clock
 from redrive.config.sections import Config
 from redrive.config.sections import Pool as PoolSettings
-from redrive.protocol.queries import NodeRow
+from redrive.protocol.rows import NodeRow
 from redrived.engine.attempt import Attempts, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner

@@ -18,7 +18,7 @@ import psutil
 from redrive import __version__
 from redrive.clock import SECOND
 from redrive.errors import AlreadyRunning, RedriveError
-from redrive.protocol.queries import PoolRow
+from redrive.protocol.rows import PoolRow
 from redrived.engine.engine import Engine
 from redrived.engine.health import Health
 from redrived.notify import Notifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from redrive.protocol.queries import Pause
+from redrive.protocol.rows import Pause
 from redrived.store import pauses
 from redrived.store.pauses import Pausing
 from redrived.store.store import Store

@@ -10,7 +10,7 @@ from redrive.config import Config, ConfigRejected
 from redrive.errors import NotFound
 from redrive.pipelines import Definition, define, read_playbook
 from redrive.pipelines.definition import pinned_name
-from redrive.protocol.queries import PipelineRow
+from redrive.protocol.rows import PipelineRow
 from redrived.engine.definitions import Definitions, nearest
 from redrived.store import catalog
 from redrived.store.catalog import Entry, Registration, register

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from redrive.clock import SECOND, Clock
 from redrive.errors import NotFound, WrongState
-from redrive.protocol.queries import RedriveRow
+from redrive.protocol.rows import RedriveRow
 from redrived.engine.definitions import Definitions, parse_limit
 from redrived.engine.timers import Timers
 from redrived.service import Loop

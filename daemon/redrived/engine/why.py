@@ -15,7 +15,8 @@ from redrive.deciding.standing import WHY_DEAD, retrying
 from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
-from redrive.protocol.queries import Pause, WhyReply
+from redrive.protocol.queries import WhyReply
+from redrive.protocol.rows import Pause
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Any
 
 from redrive.instants import iso
 from redrive.models import Run, StepState
-from redrive.protocol.queries import GateRow, WhyReply
+from redrive.protocol.queries import WhyReply
+from redrive.protocol.rows import GateRow
 
 _HALTED = ("dead", "cancelled")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from redrive.clock import SECOND
-from redrive.protocol.queries import DueRow
+from redrive.protocol.rows import DueRow
 
 MINUTE = 60 * SECOND
 MOST = 20_000  # rows looked at; beyond them the forecast says "at least"

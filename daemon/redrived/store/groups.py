@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select
 from redrive.clock import SECOND
 from redrive.fingerprint import signature
 from redrive.models import ErrorRecord
-from redrive.protocol.queries import GroupRow
+from redrive.protocol.rows import GroupRow
 from redrived.store.tables import jobs
 
 HOURS = 24

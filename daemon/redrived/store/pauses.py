@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
-from redrive.protocol.queries import Pause
+from redrive.protocol.rows import Pause
 from redrived.store.unit import Unit
 
 

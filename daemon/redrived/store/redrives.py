@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, and_, insert, literal, select,
 
 from redrive.config.sections import ManualRetry
 from redrive.lifecycle import JobState
-from redrive.protocol.queries import RedriveRow
+from redrive.protocol.rows import RedriveRow
 from redrived.store import actions
 from redrived.store.actions import Acted
 from redrived.store.tables import jobs, redrive_jobs

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from redrive.clock import SECOND, iso
-from redrive.protocol.queries import FireRow
+from redrive.protocol.rows import FireRow
 from redrived.store.enqueue import Order, enqueue
 from redrived.store.runs import RunOrder, start
 from redrived.store.unit import Unit

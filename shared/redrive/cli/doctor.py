@@ -12,7 +12,11 @@ from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.doctor import local_checks
 from redrive.errors import Exit, RedriveError
-from redrive.protocol.queries import Check, Doctor, DoctorReply
+from redrive.protocol.queries import (
+    Doctor,
+    DoctorReply,
+)
+from redrive.protocol.rows import Check
 
 if TYPE_CHECKING:
     from redrive.blocking import Client

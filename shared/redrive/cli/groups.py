@@ -8,7 +8,11 @@ from redrive.cli import listing, words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
-from redrive.protocol.queries import GroupPage, GroupRow, ListGroups
+from redrive.protocol.queries import (
+    GroupPage,
+    ListGroups,
+)
+from redrive.protocol.rows import GroupRow
 
 _COLUMNS = (
     Column("GROUP"),

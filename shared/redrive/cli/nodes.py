@@ -11,7 +11,11 @@ from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
-from redrive.protocol.queries import ListNodes, NodePage, NodeRow
+from redrive.protocol.queries import (
+    ListNodes,
+    NodePage,
+)
+from redrive.protocol.rows import NodeRow
 
 _COLUMNS = (
     Column("NODE"),

@@ -15,9 +15,9 @@ from redrive.protocol.queries import (
     ListPipelines,
     PipelinePage,
     PipelineReply,
-    PipelineRow,
     ShowPipeline,
 )
+from redrive.protocol.rows import PipelineRow
 
 _COLUMNS = (
     Column("NAME"),

@@ -11,7 +11,11 @@ from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.models import Run
-from redrive.protocol.queries import BatchPage, BatchRow, ListBatches
+from redrive.protocol.queries import (
+    BatchPage,
+    ListBatches,
+)
+from redrive.protocol.rows import BatchRow
 
 _WITH_A_JOB = ("leased", "retry")
 _RUNS = (

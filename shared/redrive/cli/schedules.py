@@ -8,7 +8,11 @@ from redrive.cli import words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
-from redrive.protocol.queries import ListSchedules, SchedulePage, ScheduleRow
+from redrive.protocol.queries import (
+    ListSchedules,
+    SchedulePage,
+)
+from redrive.protocol.rows import ScheduleRow
 
 _COLUMNS = (
     Column("SCHEDULE"),

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from redrive.clock import SystemClock
-from redrive.protocol.queries import Check, Doctor
+from redrive.protocol.queries import Doctor
+from redrive.protocol.rows import Check
 from redrived.api.doctor import doctor
 from redrived.api.server import Asker
 from redrived.engine.disk import Room

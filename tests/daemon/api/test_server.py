@@ -17,7 +17,6 @@ from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Drain, Trigger
 from redrive.protocol.envelope import MAX_MESSAGE, Answer, Call, Refusal
 from redrive.protocol.queries import (
-    Check,
     Doctor,
     DoctorReply,
     Fate,
@@ -25,6 +24,7 @@ from redrive.protocol.queries import (
     Hello,
     Welcome,
 )
+from redrive.protocol.rows import Check
 from redrived.api.lanes import AT_ONCE
 from redrived.api.server import Asker
 from redrived.bus.peers import user_name

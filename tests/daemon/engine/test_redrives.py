@@ -6,7 +6,8 @@ from pathlib import Path
 
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act, PauseIt, Undo
-from redrive.protocol.queries import ListRedrives, RedriveRow
+from redrive.protocol.queries import ListRedrives
+from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives
 from support.engine import TESTER, Bench, running
 

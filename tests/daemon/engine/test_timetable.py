@@ -8,6 +8,7 @@ import pytest
 
 from redrive.errors import NotFound
 from redrive.protocol import commands, queries
+from redrive.protocol.rows import ScheduleRow
 from redrived.api import pausing, schedules
 from support.engine import TESTER, Bench, running
 
@@ -22,7 +23,7 @@ steps = [ { name = "only", task = "say" } ]
 """
 
 
-async def rows(bench: Bench) -> dict[str, queries.ScheduleRow]:
+async def rows(bench: Bench) -> dict[str, ScheduleRow]:
     page = await schedules.list_schedules(bench.engine, TESTER, queries.ListSchedules(next=3))
     return {row.name: row for row in page.schedules}
 

@@ -11,7 +11,8 @@ from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, ErrorRecord, Job
 from redrive.protocol.commands import PauseIt
-from redrive.protocol.queries import Pause, Why
+from redrive.protocol.queries import Why
+from redrive.protocol.rows import Pause
 from redrived.api import pausing
 from redrived.api.why import why
 from redrived.engine.why import Circumstances, explain

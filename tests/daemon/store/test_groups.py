@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from redrive.models import ErrorRecord
-from redrive.protocol.queries import GroupRow
+from redrive.protocol.rows import GroupRow
 from redrived.store.enqueue import NewJob
 from redrived.store.groups import groups
 from redrived.store.picking import InHand

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table, Text, insert, text
 
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
-from redrive.protocol.queries import BatchRow
+from redrive.protocol.rows import BatchRow
 from redrived.store import batch_pages, retention, tables
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob

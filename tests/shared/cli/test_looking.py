@@ -6,7 +6,14 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
 from redrive.protocol import queries
-from redrive.protocol.queries import JobPage, JobReply, ListJobs, LogReply, ReadLog
+from redrive.protocol.queries import (
+    JobPage,
+    JobReply,
+    ListJobs,
+    LogReply,
+    ReadLog,
+)
+from redrive.protocol.rows import BatchRow, FireRow, GateRow, GroupRow, RedriveRow, ScheduleRow
 from support.peer import Peer, event
 
 from .conftest import Redrive
@@ -140,8 +147,8 @@ def test_an_empty_list_is_no_line_in_json_and_a_word_for_people(
 
 
 def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
-    fired = queries.FireRow(slot=0, at=0, outcome="fired", job=1, state="done")
-    gate = queries.GateRow(step="download", round=1, unsettled=2, waiting=3)
+    fired = FireRow(slot=0, at=0, outcome="fired", job=1, state="done")
+    gate = GateRow(step="download", round=1, unsettled=2, waiting=3)
     rows: dict[str, tuple[str, queries.Reply]] = {
         "runs": (
             "ListRuns",
@@ -151,7 +158,7 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
             "ListBatches",
             queries.BatchPage(
                 batches=[
-                    queries.BatchRow(
+                    BatchRow(
                         name="b", pipeline="p", created_at=0, runs=3, running=1, done=1,
                         failed=1, cancelled=0, gates=[gate],
                     )
@@ -163,7 +170,7 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
             "ListGroups",
             queries.GroupPage(
                 groups=[
-                    queries.GroupRow(
+                    GroupRow(
                         fingerprint="a41f", error_type="timeout", category="transient",
                         signature="timed out", dead=2, retrying=1, first_at=0, last_at=0,
                         tasks={"parse": 3}, queues={"bulk": 3}, sample=12,
@@ -176,7 +183,7 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
             "ListSchedules",
             queries.SchedulePage(
                 schedules=[
-                    queries.ScheduleRow(
+                    ScheduleRow(
                         name="nightly", what="task sync", words="daily at 03:00",
                         timezone="UTC", next=[1], last=[fired], paused=True,
                     )
@@ -188,7 +195,7 @@ def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
             "ListRedrives",
             queries.RedrivePage(
                 redrives=[
-                    queries.RedriveRow(
+                    RedriveRow(
                         id=3, state="running", created_at=0, by="uid 0", where="state:dead",
                         total=4, requeued=3, skipped=0, succeeded=2, failed=1,
                     )
@@ -224,7 +231,7 @@ def test_a_batch_says_how_far_its_steps_are_and_what_is_forgotten(
     peer: Peer, redrive: Redrive
 ) -> None:
     phases = {"request": {"running": 1, "retrying": 2, "done": 9}, "download": {"gated": 9}}
-    row = queries.BatchRow(
+    row = BatchRow(
         name="b", pipeline="p", created_at=0, runs=12, running=12, done=0, failed=0, cancelled=0,
         phases=phases, forgotten=4,
     )  # fmt: skip

@@ -10,7 +10,11 @@ import pytest
 
 from redrive.cli.main import root
 from redrive.models import plain
-from redrive.protocol.queries import NodeRow, QueueRow, StatusReply
+from redrive.protocol.queries import StatusReply
+from redrive.protocol.rows import (
+    NodeRow,
+    QueueRow,
+)
 from support.peer import Peer
 
 from .conftest import Redrive

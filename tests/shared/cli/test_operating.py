@@ -8,6 +8,7 @@ from redrive.protocol import commands, queries
 from redrive.protocol.commands import Done
 from redrive.protocol.envelope import Refusal
 from redrive.protocol.queries import Request
+from redrive.protocol.rows import Check, PipelineRow, RuleChange
 from support.peer import Peer
 
 from .conftest import Redrive
@@ -68,7 +69,7 @@ def test_doctor_finds_the_daemon_away(redrive: Redrive) -> None:
 
 
 def test_doctor_passes_on_what_the_daemon_found(peer: Peer, redrive: Redrive) -> None:
-    check = queries.Check(name="disk", ok=False, text="3% free", hint="make room")
+    check = Check(name="disk", ok=False, text="3% free", hint="make room")
     peer.replies["Doctor"] = queries.DoctorReply(checks=[check])
     said = redrive("doctor")
     assert said.code == 1
@@ -115,9 +116,7 @@ def test_policy_prints_the_timeline_of_a_policy_or_a_task(redrive: Redrive, fold
 
 
 def test_rules_are_tested_by_the_daemon(peer: Peer, redrive: Redrive) -> None:
-    change = queries.RuleChange(
-        job=12, message="boom", was="unknown", now="quota", rule="errors[0]"
-    )
+    change = RuleChange(job=12, message="boom", was="unknown", now="quota", rule="errors[0]")
     peer.replies["TestRules"] = queries.RulesReply(examined=5, changed=[change])
     out = redrive("rules", "test", "--since", "2d").out
     assert out.startswith("5 errors examined, 1 would be judged otherwise")
@@ -145,7 +144,7 @@ def test_keys_are_made_and_listed(redrive: Redrive, folder: Path) -> None:
 
 
 def test_pipelines_are_listed_and_shown(peer: Peer, redrive: Redrive) -> None:
-    row = queries.PipelineRow(
+    row = PipelineRow(
         name="ingest", version=2, created_at=0, steps=["store", "parse"], origin="config"
     )
     peer.replies["ListPipelines"] = queries.PipelinePage(pipelines=[row])

@@ -12,10 +12,12 @@ from textual.app import ComposeResult
 
 from redrive.protocol.queries import (
     GroupPage,
-    GroupRow,
     ListGroups,
     ListRedrives,
     RedrivePage,
+)
+from redrive.protocol.rows import (
+    GroupRow,
     RedriveRow,
 )
 from redrive_tui import keys

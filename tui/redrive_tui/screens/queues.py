@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.app import ComposeResult
 
-from redrive.protocol.queries import QueueRow
+from redrive.protocol.rows import QueueRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import (
