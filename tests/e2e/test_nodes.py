@@ -200,7 +200,7 @@ def test_a_pause_asked_at_one_holds_at_the_other(two: Nodes) -> None:
     two["b"].ask.ask(ResumeIt(name="task:write"))
     for id in ids:
         two["a"].until_ended(id)
-    assert not two["a"].ask.status().paused
+    eventually(lambda: not two["a"].ask.status().paused, "a knows that it is over")
 
 
 def test_what_is_held_at_one_is_released_at_the_other(two: Nodes) -> None:

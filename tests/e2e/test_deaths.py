@@ -1,0 +1,149 @@
+"""Workers and daemons that die, and what is left of the work.
+
+F01 and so on are the numbers of a list of faults that all queues share: a real daemon, real
+processes, a real signal, and then what the store and /proc say about it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+from redrive.lifecycle import JobState
+from support.daemon import eventually
+from support.faults import HANDLERS, TASKS
+from support.processes import is_alive
+from support.trial import trial
+
+# ---- a worker dies -------------------------------------------------------------------------
+
+
+def test_f01_a_killed_worker_loses_its_attempt_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue("family", path="pids")
+        eventually(lambda: len(daemon.wrote("pids")) == 2, "the handler's child")
+        child, worker = map(int, daemon.wrote("pids"))
+        os.kill(worker, signal.SIGKILL)
+
+        job = daemon.until_ended(id)
+
+        assert (job.state, job.attempts) == (JobState.DONE, 2)
+        assert daemon.told(id)[1:5] == [
+            "action_started",
+            "action_lost",
+            "action_error",
+            "step_retry",
+        ]
+        assert not is_alive(child)
+        assert job.budgets is not None
+        assert job.budgets.lost == 1
+
+
+def test_f14_a_job_that_kills_its_worker_each_time_is_dead_after_max_lost(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        job = daemon.until_ended(daemon.enqueue("vanish"))
+
+        assert (job.state, job.reason, job.attempts) == (JobState.DEAD, "poison", 3)
+
+
+def test_f15_what_may_run_once_is_not_run_again_after_its_worker_died(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        once, failed, held = (
+            daemon.enqueue(f"vanish_{which}") for which in ("once", "fail", "hold")
+        )
+
+        assert daemon.until_ended(once).reason == "exhausted"
+        assert daemon.until_ended(failed).reason == "on_lost"
+        daemon.until_told(held, "step_retry")
+        job = daemon.job(held)
+        assert (job.state, job.held) == (JobState.RETRY, True)
+        for id in (once, failed, held):
+            assert daemon.told(id).count("action_started") == 1
+
+
+# ---- the daemon dies -----------------------------------------------------------------------
+
+
+def test_f03_what_a_killed_daemon_left_is_ended_before_anything_new_begins(tmp_path: Path) -> None:
+    stranger = subprocess.Popen(
+        ["sleep", "600"], env={**os.environ, "REDRIVE_STORE": "another.n1"}, start_new_session=True
+    )
+    try:
+        with trial(tmp_path, TASKS, HANDLERS) as daemon:
+            daemon.start()
+            running = [
+                daemon.enqueue("family", path="pids"),
+                daemon.enqueue("brood"),
+                daemon.enqueue("sleep"),
+                daemon.enqueue("hang", path="hanging"),
+            ]
+            eventually(lambda: len(daemon.wrote("pids")) == 2, "the handler's child")
+            eventually(lambda: daemon.wrote("brood") and daemon.wrote("hanging"), "the rest")
+            for id in running:
+                daemon.until_told(id, "action_started")
+            waiting = daemon.enqueue("say")
+            left = daemon.processes()
+            daemon.pull_the_plug()
+            assert sum(map(is_alive, left)) >= 4
+
+            daemon.start()
+            for id in running:
+                daemon.until_told(id, "action_lost")
+                daemon.until_told(id, "step_retry")
+            daemon.until_ended(waiting)
+
+            assert not any(map(is_alive, left))
+            assert is_alive(stranger.pid)
+            log = [event for event in daemon.events() if event.job in (*running, waiting)]
+            lost = [event.seq for event in log if event.type == "action_lost"]
+            began = [e.seq for e in log if e.type == "action_started" and e.seq > min(lost)]
+            assert len(lost) == len(running)
+            assert max(lost) < min(began)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_f09_f10_no_job_is_lost_however_often_the_daemon_is_killed(tmp_path: Path) -> None:
+    dice = random.Random(9)
+    tasks = (
+        TASKS
+        + """
+[tasks.append]
+python = "handlers:write"
+retry = "always"
+max_lost = 100000
+[tasks.append_by_command]
+command = "echo $REDRIVE_ARG_N >> by_command"
+retry = "always"
+max_lost = 100000
+"""
+    )
+    with trial(tmp_path, tasks, HANDLERS) as daemon:
+        daemon.start()
+        jobs = daemon.enqueue_many("append", 1200, path="by_python", seconds=0.002)
+        commands = daemon.enqueue_many("append_by_command", 300)
+        for _ in range(8):
+            time.sleep(dice.uniform(0.01, 0.5))  # the moment is the test
+            daemon.pull_the_plug()
+            daemon.check_store()
+            daemon.start()
+        daemon.until_all_ended()
+
+        states = Counter(daemon.job(id).state for id in (*jobs[::50], *commands[::20]))
+        assert set(states) == {JobState.DONE}
+        assert daemon.ask.status().states["done"] == len(jobs) + len(commands)
+        assert {int(n) for n in daemon.wrote("by_python")} == set(range(len(jobs)))
+        assert {int(n) for n in daemon.wrote("by_command")} == set(range(len(commands)))
+        daemon.check_execution_counts([*jobs[::20], *commands[::5]])
+        daemon.hang_up()
+        assert daemon.stop() == 0
+        daemon.check_store()
