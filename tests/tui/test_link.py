@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from redrive.client import follower
 from redrive.clock import SystemClock
 from redrive_tui import link as linking
 from redrive_tui.link import Link
@@ -67,6 +68,17 @@ async def test_every_try_since_the_loss_is_counted_and_the_next_word_ends_the_co
             assert mirror.link.retries == 0
             assert mirror.welcome is not None
             assert mirror.welcome.epoch == "two"
+
+
+async def test_a_daemon_that_tells_nothing_but_answers_is_not_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "SILENCE", 0.02)
+    async with speaking(folder, "one") as peer, following(folder) as mirror:
+        await soon(lambda: mirror.link.word == "live", "the link is live")
+        greeted = len(peer.asked_for("Hello"))
+        await soon(lambda: len(peer.asked_for("Hello")) > greeted, "the silence is noticed")
+        assert mirror.link.word == "live"
 
 
 async def test_a_daemon_that_was_never_there_is_looked_for_and_the_tries_are_counted(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from redrive.client import Addresses, AsyncClient, Away, Resync
+from redrive.client import Addresses, AsyncClient, Away, DaemonSilent, Resync
 from redrive.config import Config
 from redrive.errors import ProtocolMismatch, RedriveError
 from redrive.models import Event
@@ -68,6 +68,8 @@ class Link:
                 self._gathered.append(told)
             case Vitals():
                 mirror.feel(told)
+            case Away(error=DaemonSilent()):
+                pass  # its age shows that it lags; a connection that ends is noticed by itself
             case Away(error=error):
                 _lose(mirror, error)
             case Resync():

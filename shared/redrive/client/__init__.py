@@ -5,6 +5,6 @@ from __future__ import annotations
 from redrive.client.addresses import Addresses
 from redrive.client.client import AsyncClient
 from redrive.client.follower import Away, Resync, Told
-from redrive.client.refusals import AnswerLost
+from redrive.client.refusals import AnswerLost, DaemonSilent
 
-__all__ = ["Addresses", "AnswerLost", "AsyncClient", "Away", "Resync", "Told"]
+__all__ = ["Addresses", "AnswerLost", "AsyncClient", "Away", "DaemonSilent", "Resync", "Told"]

@@ -16,6 +16,7 @@ import zmq
 import zmq.asyncio
 from msgspec import Struct
 
+from redrive.client.refusals import DaemonSilent
 from redrive.client.sockets import open_socket
 from redrive.errors import DaemonUnreachable
 from redrive.models import Event
@@ -141,7 +142,7 @@ class Follower:
             async with asyncio.timeout(SILENCE):
                 topic, payload = await socket.recv_multipart()
         except TimeoutError:
-            raise DaemonUnreachable(
+            raise DaemonSilent(
                 f"the daemon at {self._address} has said nothing for {SILENCE:g} s",
                 hint="`redrive status` asks whether it is there",
             ) from None

@@ -16,6 +16,10 @@ _TYPES: dict[str, type[RedriveError]] = {
 }
 
 
+class DaemonSilent(DaemonUnreachable):
+    """It holds the connection and says nothing: it is blocked, or stopped."""
+
+
 class AnswerLost(DaemonUnreachable):
     """The request went out and no answer came: it was done, or it was not.
 
