@@ -84,7 +84,9 @@ class Nodes:
         return found
 
     def check(self) -> None:
-        """What holds of the store whatever happened to it, and of the log: no gaps."""
+        """What holds of the store whatever happened to it: no gaps, no node in another's way."""
+        for each in self.trials.values():
+            assert "deadlock" not in each.log.read_text()
         database = Database(self.url)
         try:
             ground = Ground(database, FakeClock())

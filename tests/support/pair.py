@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sqlalchemy import text
 
 from redrived.store.database import Database
-from redrived.store.group import Operation
+from redrived.store.group import Entry, Operation, run_group
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.databases import postgresql_url
@@ -37,10 +37,10 @@ class Pair:
         """The first has done something and has not committed it yet."""
         with self.one.database.writers.connect() as connection, connection.begin():
             unit = Unit(connection, self.one.database, "one", self.one.clock.now())
-            [answer] = operation(unit, [item])
-            assert not isinstance(answer, Exception)
-            unit.flush()
-            yield answer
+            entry = Entry(operation, item, None, must_land=False)
+            run_group(unit, [entry])
+            assert not isinstance(entry.answer, BaseException)
+            yield cast("Result", entry.answer)
 
     def meanwhile(self, call: Callable[[], Answer]) -> Future[Answer]:
         """Begin something on the second; back once it waits for the first, or has ended."""

@@ -79,9 +79,6 @@ def _act(unit: Unit, wish: Act) -> list[Acted]:
     rows = _read(unit, wish.jobs)
     revives = VERBS[wish.verb].move is Move.REQUEUE
     keys = [row.unique_key for row in rows.values() if revives and row.unique_key is not None]
-    if keys:
-        # Who enqueues takes numbers first; so is done here, that nodes see each other's keys.
-        unit.next_ids("job", 0)
     bearers = {key: place.id for key, place in living(unit, keys).items()}
     answers: dict[int, Acted] = {}
     chosen: list[Row] = []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redrived.store.fence import IS_LEASED
+from redrived.store.turns import apart
 from redrived.store.unit import Unit
 
 
@@ -17,6 +18,7 @@ class Beat(NamedTuple):
     metrics: str | None = None  # JSON
 
 
+@apart()
 def beat(unit: Unit, items: Sequence[Beat]) -> list[None]:
     """Note beats, of several from one attempt the newest; those of a stale lease change nothing."""
     newest: dict[tuple[int, int], Beat] = {}
@@ -27,7 +29,7 @@ def beat(unit: Unit, items: Sequence[Beat]) -> list[None]:
         )
     source = unit.database.rows("job bigint", "lease bigint", "at bigint", "progress", "metrics")
     unit.over(
-        list(newest.values()),
+        sorted(newest.values()),
         "UPDATE jobs SET heartbeat_at = r.at, progress = coalesce(r.progress, jobs.progress),"
         " metrics = coalesce(r.metrics, jobs.metrics)"
         f" FROM {source} WHERE jobs.id = r.job AND jobs.lease = r.lease AND {IS_LEASED}",

@@ -8,6 +8,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from redrived.store.fence import in_time
+from redrived.store.turns import apart
 from redrived.store.unit import EventRow, Unit, to_json
 
 
@@ -21,6 +22,7 @@ class Begun(NamedTuple):
     run_id: int | None = None
 
 
+@apart()
 def begin(unit: Unit, items: Sequence[Begun]) -> list[None]:
     current = list(compress(items, in_time(unit, items, unbegun=True)))
     unit.over(

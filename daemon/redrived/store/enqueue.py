@@ -73,8 +73,6 @@ _COLUMNS = (
 
 def enqueue(unit: Unit, orders: Sequence[Order]) -> list[list[Placed]]:
     """Store the jobs of all orders with one statement; a live unique key makes no second job."""
-    # The numbers first: on PostgreSQL they make nodes that enqueue wait for each other, so
-    # that whoever comes second sees the unique keys of the first.
     ids = iter(unit.next_ids("job", sum(len(order.jobs) for order in orders)))
     keys = [job.unique for order in orders for job in order.jobs if job.unique is not None]
     bearers = living(unit, keys)

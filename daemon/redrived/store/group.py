@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from redrive.errors import RedriveError
 from redrived.store.receipts import Receipt
+from redrived.store.turns import needs_turn
 from redrived.store.unit import Landed, Unit
 
 Item = TypeVar("Item")
@@ -52,6 +53,8 @@ class Entry(Generic[Item, Result]):
 
 def run_group(unit: Unit, entries: Sequence[Entry[Any, Any]]) -> Landed:
     """Do everything the entries ask for, each failing alone, and write down what was said."""
+    if not unit.database.is_sqlite and any(needs_turn(e.operation, e.item) for e in entries):
+        unit.lock("turn")
     alone = len(entries) == 1
     for operation, group in groupby(entries, key=lambda entry: entry.operation):
         _run_together(unit, operation, list(group), alone)

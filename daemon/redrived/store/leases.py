@@ -13,6 +13,7 @@ from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
 from redrived.store.due import ready_lanes
 from redrived.store.picking import InHand, Picked, Picker, Room, Running, TaskRules
+from redrived.store.turns import apart
 from redrived.store.unit import Unit
 
 
@@ -25,6 +26,7 @@ class Leased(Struct, frozen=True):
     again: bool = False
 
 
+@apart()
 def lease(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
     """Fill each room from the ready rows; one dispatcher asks with one room at a time."""
     return [_lease(unit, room) for room in rooms]

@@ -56,7 +56,6 @@ def arrive(unit: Unit, beats: Sequence[NodeBeat]) -> list[str | AlreadyRunning |
     A name belongs to one state directory as long as its node is alive: two nodes of one name
     would settle each other's jobs.
     """
-    unit.lock("nodes")
     return [_arrive(unit, beat) for beat in beats]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from redrived.store.turns import apart
 from redrived.store.unit import Unit
 
 
@@ -14,6 +15,7 @@ class Promoted(Struct, frozen=True):
     next_due: int | None  # the earliest that still sleeps; may be due already: then again
 
 
+@apart()
 def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
     """Move up to `limit` due jobs to ready; several asking at once get one answer."""
     n = unit.execute(

@@ -114,7 +114,6 @@ def requeue_portion(unit: Unit, portions: Sequence[Portion]) -> list[list[Acted]
 
 
 def _requeue(unit: Unit, portion: Portion) -> list[Acted]:
-    unit.lock("redrives")  # a small one is worked off by the node that was asked
     rows = unit.execute(
         "SELECT job FROM redrive_jobs WHERE redrive = :id AND outcome IS NULL"
         " ORDER BY job LIMIT :n",
@@ -213,7 +212,6 @@ def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def _undo(unit: Unit, id: int, by: str) -> int:
-    unit.lock("redrives")
     lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
     rows = unit.execute(
         "SELECT jobs.id, jobs.queue, jobs.task, jobs.run_id, redrive_jobs.state,"

@@ -41,7 +41,6 @@ def start(unit: Unit, orders: Sequence[RunOrder]) -> list[list[Begun]]:
 
 def _start(unit: Unit, order: RunOrder) -> Iterator[Begun]:
     pipeline = order.definition.name
-    # Taking the ids first makes other nodes wait here, so that a key is not begun twice.
     ids = iter(unit.next_ids("run", len(order.runs)))
     running = _running(unit, pipeline, {run.key for run in order.runs if run.key is not None})
     courses = Courses(unit, order.by)

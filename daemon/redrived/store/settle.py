@@ -14,6 +14,7 @@ from redrived.store.begin import started_event
 from redrived.store.fence import in_time, note_late
 from redrived.store.progress import Settled, settled
 from redrived.store.tables import HELD
+from redrived.store.turns import apart
 from redrived.store.unit import EventRow, Unit
 
 
@@ -62,6 +63,12 @@ class Ended(Struct, frozen=True, kw_only=True):
     events: Sequence[tuple[str, dict[str, Any]]] = ()  # type, data; the last has the new state
 
 
+def _moves_others(job: Completed | Ended) -> bool:
+    """The steps of its run, or jobs behind its key."""
+    return job.run_id is not None or job.limit_key is not None
+
+
+@apart(unless=lambda batch: any(map(_moves_others, batch)))
 def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int]]:
     """Mark attempts done; answers with the jobs of each batch whose lease was no longer theirs."""
     reported = [job for batch in batches for job in batch]
@@ -105,6 +112,7 @@ def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
     return events
 
 
+@apart(unless=_moves_others)
 def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
     """Write down what became of attempts that did not succeed; False where the lease was stale."""
     valid = in_time(unit, items)
@@ -239,14 +247,12 @@ def free_keys(unit: Unit, keys: Sequence[str]) -> None:
     """Let the next job of each key come forward: one for each that went."""
     if keys:
         unit.lock("limits")  # or another node, having counted this one, parks it unseen
-    # Locked, or one that another node is just taking out of the line would be chosen.
-    lock = "" if unit.database.is_sqlite else " FOR UPDATE"
     for key, n in Counter(keys).items():
         unit.made_ready()
         unit.execute(
             "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
             " WHERE waits = 'key' AND limit_key = :key"
-            f" ORDER BY rank, priority DESC, available_at, id LIMIT :n{lock})",
+            " ORDER BY rank, priority DESC, available_at, id LIMIT :n)",
             key=key,
             n=n,
         )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
 import pytest
 
 from redrive.errors import WrongState
 from redrived.store.actions import Act, Acted, act
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
+from redrived.store.group import Entry, Operation
+from redrived.store.runs import NewRun, start
 from redrived.store.settle import complete
+from redrived.store.unit import Unit
 from support.ground import Ground
 from support.invariants import check
 from support.pair import PATIENCE, Pair
@@ -73,4 +80,28 @@ def test_a_retry_that_is_withdrawn_elsewhere_is_not_let_go_with_the_others(
         ended = pair.meanwhile(lambda: pair.two.do(complete, [done]))
     ended.result(PATIENCE)
     assert pair.one.waits(first.id) == waits
+    check(pair.one)
+
+
+def test_nodes_that_want_the_same_in_another_order_do_not_wait_for_each_other(pair: Pair) -> None:
+    """One ends a step of a batch and starts a run in one commit; the other starts one meanwhile."""
+    track = Track(pair.one, step("first"), step("second"))
+    track.start(batch="b")
+    [job] = pair.one.take()
+    done = pair.one.completed(job)._replace(run_id=job.run_id)
+    order = track.order([NewRun(batch="b")])
+    others: list[Future[Any]] = []
+
+    def let_the_other_begin(unit: Unit, items: Sequence[None]) -> list[None]:
+        others.append(pair.meanwhile(lambda: pair.two.do(start, order)))
+        return [None] * len(items)
+
+    wanted: list[tuple[Operation[Any, Any], Any]] = [
+        (complete, [done]),
+        (let_the_other_begin, None),
+        (start, order),
+    ]
+    answers = pair.one.commit([Entry(do, item, None, must_land=False) for do, item in wanted])
+    begun = [*answers[2], *others[0].result(PATIENCE)]
+    assert [run.created for run in begun] == [True, True]
     check(pair.one)
