@@ -17,6 +17,7 @@ from redrive.client.addresses import Addresses, addresses_of
 from redrive.client.channel import Channel, request_id
 from redrive.client.follower import Follower, Told
 from redrive.client.refusals import AnswerLost
+from redrive.client.waiting import Id
 from redrive.clock import Instant, from_datetime
 from redrive.config import Config
 from redrive.errors import DaemonUnreachable
@@ -153,12 +154,13 @@ class AsyncClient:
         """Any number of runs, as `enqueue_many` does it."""
         return await bulk.start(self, pipeline, orders, mode)
 
-    async def act(self, verb: str, /, *ids: str, **options: Any) -> commands.Acted:
+    async def act(self, verb: str, /, *ids: int | str, **options: Any) -> commands.Acted:
         """A verb on ids, or on all that match `where=`; the options are those of `Act`."""
-        reply: commands.Acted = await self.ask(commands.Act(verb=verb, ids=list(ids), **options))
+        names = [str(id) for id in ids]
+        reply: commands.Acted = await self.ask(commands.Act(verb=verb, ids=names, **options))
         return reply
 
-    async def wait(self, *ids: str, timeout: float | None = None) -> dict[str, str]:
+    async def wait(self, *ids: Id, timeout: float | None = None) -> dict[Id, str]:
         """The states in which jobs and runs ended; without those still going at the timeout."""
         return await waiting.wait(self, ids, timeout)
 
@@ -202,20 +204,21 @@ class AsyncClient:
         reply: queries.RunReply = await self.ask(queries.ShowRun(id=id))
         return reply
 
-    async def why(self, id: str) -> queries.WhyReply:
-        reply: queries.WhyReply = await self.ask(queries.Why(id=id))
+    async def why(self, id: int | str) -> queries.WhyReply:
+        reply: queries.WhyReply = await self.ask(queries.Why(id=str(id)))
         return reply
 
     async def events(
         self,
-        id: str | None = None,
+        id: int | str | None = None,
         *,
         after: int = 0,
         limit: int = 1000,
         last: int | None = None,
     ) -> queries.EventPage:
         """A page of the log, oldest first; of one job or run when `id` is given."""
-        request = queries.ListEvents(id=id, after=after, limit=limit, last=last)
+        name = None if id is None else str(id)
+        request = queries.ListEvents(id=name, after=after, limit=limit, last=last)
         reply: queries.EventPage = await self.ask(request)
         return reply
 

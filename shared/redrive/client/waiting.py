@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from redrive.errors import DaemonUnreachable, NotFound
 from redrive.lifecycle import FINISHED
@@ -18,6 +18,8 @@ from redrive.protocol.queries import JobPage
 _FIRST, _FACTOR, _LONGEST = 0.02, 1.5, 0.5  # seconds between two questions
 _AT_ONCE = 200  # ids
 
+Id = TypeVar("Id", bound=int | str)
+
 
 class Asked(Protocol):
     async def jobs(self, where: str = "", *, limit: int = 50) -> JobPage: ...
@@ -25,9 +27,10 @@ class Asked(Protocol):
     async def run(self, id: str) -> Run: ...
 
 
-async def wait(client: Asked, ids: Iterable[str], timeout: float | None) -> dict[str, str]:
+async def wait(client: Asked, ids: Iterable[Id], timeout: float | None) -> dict[Id, str]:
     ends: dict[str, str] = {}
-    left = list(dict.fromkeys(ids))
+    given = {str(id): id for id in ids}
+    left = list(given)
     pause = _FIRST
     try:
         async with asyncio.timeout(timeout):
@@ -43,7 +46,7 @@ async def wait(client: Asked, ids: Iterable[str], timeout: float | None) -> dict
                     pause = min(pause * _FACTOR, _LONGEST)
     except TimeoutError:
         pass  # what is missing in the answer did not end in time
-    return ends
+    return {given[id]: end for id, end in ends.items()}
 
 
 async def _ended(client: Asked, ids: list[str]) -> dict[str, str]:

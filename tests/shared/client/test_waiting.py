@@ -39,6 +39,13 @@ async def test_waiting_ends_when_every_job_has_ended(peer: Peer, client: AsyncCl
     assert [asked.where for asked in peer.asked_for("ListJobs")] == ["id:12,13", "id:12", "id:12"]
 
 
+async def test_the_id_of_an_enqueued_job_can_be_waited_for_as_it_is(
+    peer: Peer, client: AsyncClient
+) -> None:
+    jobs(peer, {12: JobState.DONE})
+    assert await client.wait(12) == {12: "done"}
+
+
 async def test_what_has_not_ended_in_time_is_missing(peer: Peer, client: AsyncClient) -> None:
     jobs(peer, {12: JobState.LEASED, 13: JobState.DONE})
     assert await client.wait("12", "13", timeout=0.1) == {"13": "done"}
