@@ -94,8 +94,9 @@ class Unit:
         if self.database.is_sqlite:
             text = self.execute(as_one(columns, rest), **named).scalar_one()
             return rows.decode(f"[{text or ''}]")
-        found = self.execute(f"SELECT {', '.join(columns)} {rest}", **named)
-        return msgspec.convert([tuple(row) for row in found], rows.type)
+        # The driver's own rows, all at once: through SQLAlchemy each would be fetched by itself.
+        cursor = self.execute(f"SELECT {', '.join(columns)} {rest}", **named).cursor
+        return msgspec.convert(cursor.fetchall() if cursor else [], rows.type)
 
     def lock(self, what: str) -> None:
         """Do this as if no other node did it at the same time."""
