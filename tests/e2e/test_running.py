@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 from redrive.lifecycle import JobState
+from redrive.models import Progress
 from support.daemon import eventually
 from support.trial import trial
 
 HANDLERS = """
-import sys, time
+import os, socket, sys, time
+
+def advance(steps, fail=False):
+    import redrive
+    for n in range(1, steps + 1):
+        redrive.current_job().progress(n, steps, f"step {n}")
+    if fail:
+        raise ValueError("and then it failed")
 
 def talk(path):
     for n in range(3):
@@ -29,12 +38,21 @@ def nap(n, seconds):
 def block(path):
     open(path, "w").close()
     time.sleep(600)
+
+if __name__ == "__main__":
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.sendto(sys.argv[1].encode(), os.environ["NOTIFY_SOCKET"])
 """
 
 TASKS = """
 [pools.default]
 path = ["."]
 processes = 1
+[tasks.advance]
+python = "handlers:advance"
+[tasks.announce]
+command = ["PYTHON", "handlers.py", "STATUS=ready\\nX_REDRIVE_PROGRESS=2/2"]
+heartbeat = { from = "notify", stalled_after = "5m" }
 [tasks.talk]
 python = "handlers:talk"
 grace = "200ms"
@@ -49,7 +67,19 @@ python = "handlers:block"
 [tasks.fetch]
 http = { url = "http://127.0.0.1:{{ args.port }}/" }
 timeout = "300ms"
-"""
+""".replace("PYTHON", sys.executable)
+
+
+def test_the_last_progress_of_an_attempt_is_kept_however_it_ends(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        done = daemon.until_ended(daemon.enqueue("advance", steps=3))
+        dead = daemon.until_ended(daemon.enqueue("advance", steps=2, fail=True))
+        command = daemon.until_ended(daemon.enqueue("announce"))
+
+        assert done.progress == Progress(done=3, total=3, text="step 3")
+        assert (dead.state, dead.progress) == ("dead", Progress(done=2, total=2, text="step 2"))
+        assert command.progress == Progress(done=2, total=2, text="ready")
 
 
 def test_the_log_of_a_running_pool_job_is_followed(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ class CommandRunner:
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
         self._start_next(slot)  # before all else: the slot must not stand still
+        self._signs.last(attempt.job)
         self._tell(self._settler.exited(attempt, exited), at_once=self._share(slot) >= OFFERED)
 
     def _tell(self, done: Completed | None, *, at_once: bool) -> None:

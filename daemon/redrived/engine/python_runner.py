@@ -132,6 +132,8 @@ class PythonRunner:
             ended_at = report.began + report.took
             if report.wrote:
                 self._cut_output(job)
+            if report.progress is not None:
+                self._signs.last(job, ended_at, _progress(report.progress))
             if report.outcome == "done":
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
             else:
@@ -154,10 +156,7 @@ class PythonRunner:
         attempt = self._attempts.get(beat.job, beat.lease)
         if attempt is None:
             return
-        progress = None
-        if beat.progress is not None:
-            done, total, text = beat.progress
-            progress = to_json(Progress(done=done, total=total, text=text))
+        progress = None if beat.progress is None else _progress(beat.progress)
         metrics = to_json(beat.metrics) if beat.metrics else None
         self._signs.beat(attempt, beat.at, progress, metrics)
 
@@ -312,6 +311,11 @@ def _completed(job: InHand, report: wire.Report, began_at: int | None, ended_at:
         metrics,
         data,
     )
+
+
+def _progress(said: tuple[float | None, float | None, str | None]) -> str:
+    done, total, text = said
+    return to_json(Progress(done=done, total=total, text=text))
 
 
 def _scope(job: InHand) -> str:

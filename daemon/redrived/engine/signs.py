@@ -7,6 +7,7 @@ import asyncio
 from redrive.clock import Clock
 from redrived.engine.attempt import Attempt
 from redrived.store.beats import Beat, beat
+from redrived.store.picking import InHand
 from redrived.store.store import Store
 
 GATHERED = 0.25  # seconds of beats that become one write
@@ -28,6 +29,13 @@ class Signs:
             asyncio.get_running_loop().call_later(GATHERED, self._write)
         job = attempt.job
         self._beats[job.id] = Beat(job.id, job.lease, at, attempt.progress, attempt.metrics)
+
+    def last(self, job: InHand, at: int = 0, progress: str | None = None) -> None:
+        """Before an end is told: afterwards, what is still gathered would change nothing."""
+        gathered = self._beats.pop(job.id, None)
+        word = gathered if progress is None else Beat(job.id, job.lease, at, progress)
+        if word is not None:
+            self._store.post(beat, word)
 
     def _write(self) -> None:
         beats, self._beats = self._beats, {}
