@@ -68,7 +68,6 @@ def test_the_strict_unit_forbids_nothing_the_daemon_itself_needs() -> None:
     assert not any("@resources" in line for line in settings)
 
 
-
 def test_a_user_gets_a_service_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
