@@ -194,7 +194,7 @@ def _write(unit: Unit, picked: Picked) -> None:
         " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
         " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
         " last_attempt_at = CASE WHEN r.begun THEN :now ELSE last_attempt_at END,"
-        " progress = NULL, started_at = CASE WHEN r.begun THEN :now END,"
+        " progress = NULL, metrics = NULL, started_at = CASE WHEN r.begun THEN :now END,"
         " heartbeat_at = CASE WHEN r.begun THEN :now END FROM {rows} WHERE jobs.id = r.job",
         node=unit.node,
         now=unit.now,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redrive.lifecycle import JobState
+from redrived.store.beats import Beat, beat
 from redrived.store.enqueue import NewJob
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import Berth, QueueRules, Room, TaskRules
@@ -25,6 +26,20 @@ def test_a_lease_counts_the_attempt_and_takes_a_new_lease_number(ground: Ground)
     assert row.started_at == row.heartbeat_at == ground.clock.now()
     assert ground.told(placed.id) == ["step_started", "action_started"]
     assert ground.counts() == {"leased": 1}
+
+
+def test_an_attempt_begins_with_no_progress_and_no_metrics_of_the_one_before(
+    ground: Ground,
+) -> None:
+    [placed] = ground.add()
+    [held] = ground.take()
+    ground.do(beat, Beat(held.id, held.lease, ground.clock.now(), '{"done": 1}', '{"rows": 2}'))
+    ground.fail(held, retry_in=0)
+    assert ground.job(placed.id).metrics == {"rows": 2}
+    ground.take()
+
+    row = ground.job(placed.id)
+    assert (row.progress, row.metrics) == (None, None)
 
 
 def test_jobs_go_by_queue_then_operation_then_priority_then_due_time_then_id(
