@@ -9,7 +9,8 @@ import msgspec
 from redrive.clock import SECOND
 from redrive.config import load
 from redrive.errors import NotFound, UsageProblem
-from redrive.models import ErrorRecord, Event, recorded_error
+from redrive.models import ErrorRecord, recorded_error
+from redrive.outcomes import Permanent, Transient
 from redrive.policy import resolve, timeline
 from redrive.protocol.queries import (
     Classify,
@@ -23,12 +24,11 @@ from redrive.protocol.rows import (
     PolicyRow,
     RuleChange,
 )
-from redrive.rules import Evidence, Rulebook
+from redrive.rules import Evidence, Rulebook, Said
 from redrived.api.server import Asker
 from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
 from redrived.store import events
-from redrived.store.store import Connection
 
 
 async def classify(engine: Engine, asker: Asker, request: Classify) -> ClassifyReply:
@@ -80,13 +80,10 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     changes: list[RuleChange] = []
     examined = 0
 
-    def ask(connection: Connection) -> list[Event]:
-        return events.errors_since(connection, since)
-
-    for event in await engine.store.read(ask):
+    for task, event in await engine.store.read(events.errors_since, since):
         error = recorded_error(event.data["error"])
         examined += 1
-        found = rulebook.classify(_evidence(error, event.data.get("evidence", {})))
+        found = rulebook.classify(_evidence(task, error, event.data.get("evidence", {})))
         if (found.category, found.error_type) != (error.category, error.error_type):
             changes.append(
                 RuleChange(
@@ -100,17 +97,31 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     return RulesReply(examined=examined, changed=changes)
 
 
-def _evidence(error: ErrorRecord, kept: dict[str, Any]) -> Evidence:
-    """What was recorded of the evidence; the supervisor's own verdicts are their types."""
-    kind: Any = error.error_type if error.error_type in ("stalled", "lost", "timeout") else None
+def _evidence(task: str | None, error: ErrorRecord, kept: dict[str, Any]) -> Evidence:
+    """What was recorded of the evidence; a verdict of the supervisor is a rule by itself."""
+    kind: Any = error.rule if error.rule in ("stalled", "lost", "timeout") else None
+    exception = tuple(kept.get("exception", ()))
     return Evidence(
         message=error.message,
+        task=task,
         stage=error.stage,
         traceback=error.traceback,
         kind=kind,
-        exception=tuple(kept.get("exception", ())),
+        said=_said(error, exception),
+        exception=exception,
         exit_code=kept.get("exit_code"),
         signal=kept.get("signal"),
         oom=kept.get("oom", False),
         status=kept.get("status"),
     )
+
+
+def _said(error: ErrorRecord, exception: tuple[str, ...]) -> Said | None:
+    """What was said outright; the type only where no rule of the config had put in another."""
+    if error.rule.startswith("said "):
+        return Said(category=error.category, type=error.error_type)
+    if f"{Permanent.__module__}.{Permanent.__name__}" in exception:
+        return Said(category="permanent")
+    if f"{Transient.__module__}.{Transient.__name__}" in exception:
+        return Said(category="transient")
+    return None

@@ -60,16 +60,18 @@ def of_run(connection: Connection, run: int, seq: int = 0, limit: int = 1_000_00
     )
 
 
-def errors_since(connection: Connection, at: int, limit: int = 100_000) -> list[Event]:
-    """The failures recorded since an instant, the newest last."""
-    found = _ask(
-        connection,
-        f"SELECT {_COLUMNS} FROM events WHERE type = 'action_error' AND at >= :at"
-        " ORDER BY seq DESC LIMIT :limit",
-        at=at,
-        limit=limit,
+def errors_since(
+    connection: Connection, at: int, limit: int = 100_000
+) -> list[tuple[str | None, Event]]:
+    """The failures recorded since an instant, the newest last, each with its task."""
+    found = connection.execute(
+        text(
+            f"SELECT (SELECT task FROM jobs WHERE jobs.id = events.job), {_COLUMNS} FROM events"
+            " WHERE type = 'action_error' AND at >= :at ORDER BY seq DESC LIMIT :limit"
+        ),
+        {"at": at, "limit": limit},
     )
-    return found[::-1]
+    return [(task, _event((seq, *rest))) for task, seq, *rest in found][::-1]
 
 
 def announced(landed: Landed) -> Iterator[Event]:
