@@ -60,6 +60,9 @@ grace = "200ms"
 python = "handlers:flood"
 limits = { output = "1M" }
 grace = "200ms"
+[tasks.fail]
+command = ["false"]
+retry = { max_attempts = 2, delays = ["10ms"] }
 [tasks.nap]
 python = "handlers:nap"
 [tasks.block]
@@ -99,6 +102,23 @@ def test_the_log_of_a_running_pool_job_is_followed(tmp_path: Path) -> None:
 
         assert rest == b"line 1\nline 2\n"
         assert daemon.ask.log(id).finished
+
+
+def test_the_log_of_an_earlier_execution_names_its_own_attempt(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue("fail")
+        daemon.until_ended(id)
+        daemon.run("requeue", str(id), check=True)
+        daemon.until_told(id, "step_retry_exhausted", n=2)
+        replies = [daemon.ask.log(id, attempt=n) for n in (1, 2, 3, 4)]
+
+    assert [(reply.execution, reply.attempt) for reply in replies] == [
+        (1, 1),
+        (2, 2),
+        (3, 1),
+        (4, 2),
+    ]
 
 
 def test_f48_a_pool_job_that_prints_without_end_is_ended(tmp_path: Path) -> None:

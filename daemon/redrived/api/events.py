@@ -64,6 +64,7 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
     limit = min(max(1, request.limit), LARGEST)
     attempt = engine.attempts.get(request.id)
     is_running = job.state is JobState.LEASED and execution == executions
+    number = await engine.store.read(events.attempt_of, job.id, execution)
     page = None
     if attempt is not None and attempt.job.execution == execution:
         page = _live_page(engine, attempt, request, limit)
@@ -74,7 +75,7 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
         offset=page.next_offset,
         size=page.size,
         finished=not is_running,
-        attempt=job.attempts,
+        attempt=job.attempts if number is None else number,
         execution=execution,
         warning=None if page.size else await _said_elsewhere(engine, request.id, execution),
     )

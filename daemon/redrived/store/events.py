@@ -60,6 +60,16 @@ def of_run(connection: Connection, run: int, seq: int = 0, limit: int = 1_000_00
     )
 
 
+def attempt_of(connection: Connection, job: int, execution: int) -> int | None:
+    """Which attempt of its life the nth execution of a job was; None before it has begun."""
+    statement = (
+        "SELECT attempt FROM events WHERE job = :job AND type = 'action_started'"
+        " ORDER BY seq LIMIT 1 OFFSET :before"
+    )
+    found = connection.execute(text(statement), {"job": job, "before": execution - 1})
+    return found.scalar()
+
+
 def errors_since(
     connection: Connection, at: int, limit: int = 100_000
 ) -> list[tuple[str | None, Event]]:
