@@ -95,7 +95,8 @@ def policy(settings: Settings, name: str) -> None:
     if settings.as_json:
         print_json({"name": name, "policy": plain(found), "timeline": list(map(plain, attempts))})
         return
-    say(f"{found.max_attempts} attempts; unknown errors: {found.unknown}")
+    plural = "" if found.max_attempts == 1 else "s"
+    say(f"{found.max_attempts} attempt{plural}; unknown errors: {found.unknown}")
     print_table(
         _TIMELINE,
         [

@@ -8,6 +8,7 @@ from redrive.cli import kinds
 from redrive.cli.output import print_fields, print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.models import plain
 
 
 @click.command(cls=Verb, examples=["redrive why 12", "redrive why r7"])
@@ -18,7 +19,7 @@ def why(settings: Settings, id: str) -> None:
     with settings.client() as client:
         reply = client.why(id)
     if settings.as_json:
-        print_json(reply)
+        print_json({**plain(reply), "id": id if id.startswith("r") else int(id)})
         return
     say(f"{reply.id} is {reply.state}: {reply.text}")
     decided = reply.decision

@@ -313,7 +313,8 @@ def test_why_tells_the_reason_and_the_values_behind_it(peer: Peer, redrive: Redr
     assert redrive("why", 12).out == (
         "12 is queued: queue bulk is paused\n  by  uid 0\n  `redrive resume bulk`\n"
     )
-    assert redrive("why", 12, "--json").object["code"] == "paused"
+    told = redrive("why", 12, "--json").object
+    assert (told["id"], told["code"]) == (12, "paused")
 
 
 def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
