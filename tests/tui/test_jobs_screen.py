@@ -301,3 +301,29 @@ async def test_a_word_on_its_way_to_be_a_key_is_not_looked_for() -> None:
         assert "240 jobs" in stage.text
         await stage.type("te:dead")
         await soon(lambda: "30 jobs" in stage.text, "the filter to be tried")
+
+
+async def test_rows_that_could_not_be_had_are_asked_for_again() -> None:
+    source = incident.source()
+    source.jobs = incident.jobs(900)
+    async with on_stage(source) as stage:
+        await stage.press("2")
+        source.lost = True
+        await stage.press("G")
+        assert cursor_on(stage) is None
+        assert "> ···" in stage.text
+        source.lost = False
+        await stage.pass_time(2)
+        assert cursor_on(stage) == 1
+
+
+async def test_news_do_not_move_a_cursor_whose_row_is_still_on_its_way() -> None:
+    source = incident.source()
+    source.jobs = incident.jobs(900)
+    async with on_stage(source) as stage:
+        await stage.press("2")
+        source.lost = True
+        await stage.press("G")
+        source.lost = False
+        await news(stage)
+        assert cursor_on(stage) == 1

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.widget import Widget
+from textual.worker import Worker
 
 from redrive.errors import RedriveError
 from redrive.models import Job
@@ -19,7 +20,7 @@ from redrive_tui.job_pages import PAGE
 from redrive_tui.liveness import liveness
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.job_actions import JobActions
-from redrive_tui.screens.pane import Desk
+from redrive_tui.screens.pane import REREAD_EVERY, Desk
 from redrive_tui.widgets.dialogs import Choice
 from redrive_tui.widgets.filter_bar import FilterBar
 from redrive_tui.widgets.job_table import JobTable
@@ -66,6 +67,8 @@ class JobsPane(JobActions):
         self.bottom = Panel([[]])
         self.hidden = 0  # marked jobs that the filter does not show
         self._read_when = 0
+        self._fetched_at = 0.0
+        self._fetching: Worker[None] | None = None
         self._frozen_at: tuple[float, int] | None = None  # since when, and at which event
 
     def compose(self) -> ComposeResult:
@@ -79,11 +82,11 @@ class JobsPane(JobActions):
     async def read(self) -> None:
         source, anchor = self.desk.source, self.table.current
         which = self.list
-        if anchor is None:
+        if anchor is None and self.table.cursor == 0:
             page = await which.page(source, 0)
             if which == self.list:
                 self.table.restart(page)
-        else:
+        elif anchor is not None:  # else its row is on its way: there is nothing to renew yet
             view = self.table.in_view()
             numbers = range(view.start // PAGE, max(view.start, view.stop - 1) // PAGE + 1)
             pages = await which.around(source, numbers, anchor.id)
@@ -93,11 +96,12 @@ class JobsPane(JobActions):
 
     @on(JobTable.PagesWanted)
     def _fetch(self, event: JobTable.PagesWanted) -> None:
-        self._fetch_pages(event.pages)
+        self._fetching = self._fetch_pages(event.pages)
 
     @work(exclusive=True, group="pages", exit_on_error=False)
     async def _fetch_pages(self, numbers: list[int]) -> None:
         """Rows that came into view; a newer view cancels this one."""
+        self._fetched_at = self.desk.mirror.clock.monotonic()
         for number in numbers:
             try:
                 self.table.put(number, await self.list.page(self.desk.source, number))
@@ -145,6 +149,9 @@ class JobsPane(JobActions):
     def tick(self) -> None:
         super().tick()
         self.catch_up()
+        waited = self.desk.mirror.clock.monotonic() - self._fetched_at
+        if waited >= REREAD_EVERY and (self._fetching is None or self._fetching.is_finished):
+            self.table.want_again()
 
     def _cells(self, job: Job) -> list[Line]:
         mirror = self.desk.mirror

@@ -111,6 +111,12 @@ class JobTable(Table):
     def on_resize(self) -> None:
         self._want()
 
+    def want_again(self) -> None:
+        """What could not be had, or was put where it is before there was room to show it."""
+        if self.current is None:
+            self._keep_in_view()
+        self._want()
+
     def _want(self) -> None:
         view = self.in_view()
         if pages := self.pages.missing(view.start, view.stop):
