@@ -50,7 +50,8 @@ docs: $(VENV)/dev  ## write anew the pages of docs/ that come from the code
 pictures: $(VENV)/dev  ## take the pictures of docs/ anew, from six minutes of the demo
 	PYTHONPATH=tests $(BIN)/python -m support.pictures
 
-BENCHES := throughput postgresql latency commands retries stalls requeue restart store console
+BENCHES := throughput postgresql latency commands retries stalls requeue restart store batch \
+	worker bus console
 
 bench: $(BENCHES:%=bench-%)  ## measure the speed; docs/performance.md is written anew
 

@@ -1,19 +1,20 @@
 """A batch through its gate: what a run costs in a small and in a large one, and after a crash.
 
 Every run is requested, waits at the gate for all the others, then for its timer of a second,
-and is downloaded; the daemon is killed when half of the requests of the largest are done. Run it
-with `python bench/batch.py [RUNS]`.
+and is downloaded; the daemon is killed when half of the requests of the largest are done.
+
+    PYTHONPATH=tests python bench/batch.py [--runs 10000]
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+from report import Report, options
 
 from redrive.blocking import Client
 from redrive.instants import SECOND
@@ -21,6 +22,7 @@ from redrive.models import Event, Job
 from redrive.protocol.commands import RunOrder
 from redrive.protocol.queries import ListBatches
 from redrive.protocol.rows import BatchRow
+from support.daemon import Daemon
 
 CONFIG = """
 [daemon]
@@ -50,18 +52,6 @@ delay = "1s"
 HANDLERS = "def work(item):\n    return item\n"
 
 
-def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
-    with (folder / "log").open("wb") as log:
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "redrived", "--config", str(folder / "config.toml")],
-            stderr=log,
-        )
-    while "is up as" not in (folder / "log").read_text():
-        assert daemon.poll() is None, (folder / "log").read_text()
-        time.sleep(0.05)
-    return daemon
-
-
 def start_batch(client: Client, runs: int) -> None:
     orders = [RunOrder(args={"item": n}, key=f"{n}", batch=f"of {runs}") for n in range(runs)]
     for at in range(0, runs, 1_000):
@@ -84,7 +74,7 @@ def log_after(client: Client, seq: int) -> list[Event]:
     return events
 
 
-def report(client: Client, runs: int, since: int) -> None:
+def tell(report: Report, client: Client, runs: int, since: int) -> None:
     row = batch(client, runs)
     events = log_after(client, since)
     opened = [event for event in events if event.type == "gate_opened"]
@@ -96,11 +86,12 @@ def report(client: Client, runs: int, since: int) -> None:
     began = min(event.at for event in events if event.type == "execution_started")
     spent = (last - began) / SECOND - (opened[0].at - settled) / SECOND
     starts = Counter(event.job for event in events if event.type == "action_started")
-    print(
-        f"{row.runs:6,} runs  {row.done:6,} done  {1000 * spent / runs:6.2f} ms a run"
-        f"  gate opened {len(opened)}×, {late:.2f} s after its timer"
-        f"  {sum(n > 1 for n in starts.values())} jobs repeated"
-    )
+    name = f"{runs:,} runs"
+    report.add(f"{name}, a run", 1000 * spent / runs, "ms")
+    report.add(f"{name}, the gate late after its timer", late, "s")
+    report.add(f"{name}, jobs repeated", sum(n > 1 for n in starts.values()))
+    assert row.done == runs
+    assert len(opened) == 1
 
 
 def jobs_of(client: Client, runs: int) -> Iterator[Job]:
@@ -113,31 +104,44 @@ def jobs_of(client: Client, runs: int) -> Iterator[Job]:
             return
 
 
-def main(largest: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "config.toml").write_text(CONFIG)
-        (folder / "handlers.py").write_text(HANDLERS)
-        daemon = start_daemon(folder)
+def process(daemon: Daemon, runs: int, *, is_killed: bool, report: Report) -> None:
+    with daemon.client() as client:
+        since = client.ask(ListBatches()).as_of
+        start_batch(client, runs)
+        while is_killed and requested(client, runs) < runs // 2:
+            time.sleep(0.05)
+    if is_killed:
+        daemon.kill()
+        daemon.start()
+    with daemon.client() as client:
+        while batch(client, runs).running:
+            time.sleep(0.2)
+        tell(report, client, runs, since)
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--runs", type=int, default=10_000)
+    chosen = parser.parse_args()
+    runs = 200 if chosen.quick else chosen.runs
+    report = Report(
+        "batch",
+        "A batch through its gate",
+        "Every run is requested, waits for all the others and then for a timer of a second, and is"
+        f" downloaded. The last batch, of {runs + 1:,}, is killed when half of it is requested;"
+        ' SQLite, `durability = "full"`, two worker processes.',
+    )
+    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+        Path(folder, "handlers.py").write_text(HANDLERS)
+        daemon = Daemon(Path(folder), base=CONFIG).start()
         try:
-            for runs, is_killed in ((largest // 10, False), (largest, False), (largest + 1, True)):
-                with Client(folder / "config.toml") as client:
-                    since = client.ask(ListBatches()).as_of
-                    start_batch(client, runs)
-                    while is_killed and requested(client, runs) < runs // 2:
-                        time.sleep(0.05)
-                if is_killed:
-                    daemon.kill()
-                    daemon.wait()
-                    daemon = start_daemon(folder)
-                with Client(folder / "config.toml") as client:
-                    while batch(client, runs).running:
-                        time.sleep(0.2)
-                    report(client, runs, since)
+            process(daemon, runs // 10, is_killed=False, report=report)
+            process(daemon, runs, is_killed=False, report=report)
+            process(daemon, runs + 1, is_killed=True, report=report)
         finally:
-            daemon.terminate()
-            daemon.wait()
+            daemon.stop()
+    report.write(chosen)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main()

@@ -2,7 +2,9 @@
 
 Round trips go through everything but the work itself: frames, decoding, lanes, table, answer;
 beside them, in turn, a bare ROUTER that only echoes. Publishing is measured on the daemon's
-event loop with nobody, one and three listeners. `python bench/bus.py --help` says more.
+event loop with nobody, one and three listeners.
+
+    python bench/bus.py [--requests 20000] [--events 200000] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import uvloop
 import zmq
+from report import Report, options
 
 from redrive.config.sections import Bus as Settings
 from redrive.models import Event
@@ -146,42 +149,58 @@ def event(seq: int) -> Event:
     )
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--requests", type=int, default=20_000)
-    options.add_argument("--events", type=int, default=200_000)
-    options.add_argument("--rounds", type=int, default=3)
-    chosen = options.parse_args()
+def compare(folder: Path, report: Report, chosen: argparse.Namespace) -> None:
+    """Round trips of ours and of the bare echo, in turns."""
+    ours, bare = folder / "ours", folder / "bare"
+    bare.mkdir()
+    kinds: list[tuple[str, Path, str, Request]] = [
+        ("bare echo", bare, "query", Doctor()),
+        ("query", ours, "query", Doctor()),
+        ("control", ours, "control", Trigger(schedule="x")),
+    ]
+    with running(serve, ours) as ours_is_up, running(echo, bare) as bare_is_up:
+        ours_is_up.wait()
+        bare_is_up.wait()
+        for in_flight in (1, 64):
+            measured: dict[str, list[float]] = {kind[0]: [] for kind in kinds}
+            for _ in range(chosen.rounds):
+                for title, at, socket, request in kinds:
+                    address = f"ipc://{at}/{socket}"
+                    measured[title].append(
+                        round_trips(address, request, chosen.requests, in_flight)
+                    )
+            for title, rates in measured.items():
+                rate = statistics.median(rates)
+                report.add(f"{title}, {in_flight} in flight", rate, "round trips/s")
 
-    with tempfile.TemporaryDirectory(prefix="redrive-bench-") as name:
-        ours, bare = Path(name, "ours"), Path(name, "bare")
-        bare.mkdir()
-        kinds: list[tuple[str, Path, str, Request]] = [
-            ("bare echo", bare, "query", Doctor()),
-            ("query", ours, "query", Doctor()),
-            ("control", ours, "control", Trigger(schedule="x")),
+
+def publish(folder: Path, report: Report, chosen: argparse.Namespace) -> None:
+    for listeners in LISTENERS:
+        costs = [
+            uvloop.run(publishing(folder / "p", listeners, chosen.events, 50))
+            for _ in range(chosen.rounds)
         ]
-        with running(serve, ours) as ours_is_up, running(echo, bare) as bare_is_up:
-            ours_is_up.wait()
-            bare_is_up.wait()
-            for in_flight in (1, 64):
-                measured: dict[str, list[float]] = {kind[0]: [] for kind in kinds}
-                for _ in range(chosen.rounds):
-                    for title, folder, socket, request in kinds:
-                        address = f"ipc://{folder}/{socket}"
-                        measured[title].append(
-                            round_trips(address, request, chosen.requests, in_flight)
-                        )
-                for title, rates in measured.items():
-                    rate = statistics.median(rates)
-                    print(f"{title:10} {in_flight:3} in flight  {rate:9,.0f} round trips/s")
-        for listeners in LISTENERS:
-            costs = [
-                uvloop.run(publishing(Path(name, "p"), listeners, chosen.events, 50))
-                for _ in range(chosen.rounds)
-            ]
-            cost = statistics.median(costs)
-            print(f"publish    {listeners:3} listeners  {cost:9.3f} µs an event")
+        what = f"an event published to {listeners} listeners, CPU of the daemon"
+        report.add(what, statistics.median(costs), "µs")
+
+
+def main() -> None:
+    parser = options(__doc__, rounds=3)
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--events", type=int, default=200_000)
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rounds, chosen.requests, chosen.events = 1, 2_000, 10_000
+    report = Report(
+        "bus",
+        "The bus",
+        "Requests that do nothing, through frames, decoding, table and answer, beside a bare ROUTER"
+        f" that only echoes; nothing is stored. Medians of {chosen.rounds} rounds.",
+    )
+    with tempfile.TemporaryDirectory(prefix="redrive-") as name:
+        compare(Path(name), report, chosen)
+        publish(Path(name), report, chosen)
+    report.write(chosen)
 
 
 if __name__ == "__main__":

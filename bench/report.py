@@ -11,8 +11,12 @@ import argparse
 import os
 import platform
 import re
+import signal
 import sqlite3
+import statistics
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,6 +121,8 @@ class Report:
 
 def options(about: str | None, *, rounds: int | None = None) -> argparse.ArgumentParser:
     """What every bench can be told; each adds its own sizes."""
+    # Whatever stops a bench, it ends the daemons and servers it started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="a smoke run; nothing is written down")
     if rounds is not None:
@@ -130,8 +136,20 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0))
     return (
         f"{cores} cores of {platform.machine()}, {memory} GiB, Python {python},"
-        f" SQLite {sqlite3.sqlite_version}"
+        f" SQLite {sqlite3.sqlite_version}; a write is synced in {synced():.2g} ms"
     )
+
+
+def synced() -> float:
+    """Milliseconds of a small write that is on disk, median: what one commit costs at least."""
+    took: list[float] = []
+    with tempfile.TemporaryFile() as file:
+        for _ in range(200):
+            began = time.perf_counter()
+            os.pwrite(file.fileno(), bytes(4096), len(took) * 4096)
+            os.fdatasync(file.fileno())
+            took.append(1000 * (time.perf_counter() - began))
+    return statistics.median(took)
 
 
 def shown(number: float) -> str:

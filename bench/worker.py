@@ -1,13 +1,14 @@
 """Jobs a second through a pool alone: no store, no limits, handlers that do nothing.
 
-    .venv/bin/python bench/worker.py [JOBS]
-
 What the daemon adds to each job comes on top: this is what workers and their sockets cost.
 Rounds are interleaved, medians are shown.
+
+    python bench/worker.py [--jobs 100000] [--rounds 5]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import resource
 import statistics
@@ -19,6 +20,7 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
+from report import Report, options
 
 from redrive.config.sections import Pool as PoolSettings
 from redrived.processes import wire
@@ -26,7 +28,6 @@ from redrived.processes.pool import Pool
 from redrived.processes.pool_worker import Loss, Worker
 from redrived.processes.tree import Trees
 
-ROUNDS = 5
 HANDS = (500, 50, 1)
 NO_ARGS = msgspec.Raw(b"{}")
 
@@ -84,7 +85,7 @@ class Feeder:
         self.feed(worker)
 
 
-async def main(folder: str, jobs: int) -> None:
+async def main(folder: str, chosen: argparse.Namespace) -> None:
     rates: dict[tuple[int, int], list[float]] = {}
     costs: dict[tuple[int, int], list[float]] = {}
     feeder = Feeder()
@@ -101,10 +102,10 @@ async def main(folder: str, jobs: int) -> None:
     await feeder.some_ready.wait()
     while feeder.workers < 2:
         await feeder.drain(pool.workers[:1], 100, 10)
-    for _ in range(ROUNDS):
+    for _ in range(chosen.rounds):
         for hand in HANDS:
             for workers in (1, 2):
-                amount = jobs if hand > 1 else jobs // 10
+                amount = chosen.jobs if hand > 1 else chosen.jobs // 10
                 before, spent = time.perf_counter(), _cpu()
                 await feeder.drain(pool.workers[:workers], amount, hand)
                 rates.setdefault((hand, workers), []).append(
@@ -112,10 +113,19 @@ async def main(folder: str, jobs: int) -> None:
                 )
                 costs.setdefault((hand, workers), []).append((_cpu() - spent) / amount)
     await pool.stop(5)
-    print("hand  workers      jobs/s   µs of the daemon per job")
+    report = Report(
+        "worker",
+        "Worker processes",
+        "Handlers that do nothing, handed to a pool so many at a time; nothing is stored. Medians"
+        f" of {chosen.rounds} rounds.",
+    )
     for (hand, workers), measured in rates.items():
-        cost = statistics.median(costs[hand, workers]) * 1e6
-        print(f"{hand:>4}  {workers:>7}  {statistics.median(measured):>10,.0f}   {cost:.1f}")
+        name = f"{hand} at a time, {workers} worker{'s' * (workers > 1)}"
+        report.add(name, statistics.median(measured), "jobs/s")
+        report.add(
+            "the same, CPU of the daemon", 1e6 * statistics.median(costs[hand, workers]), "µs a job"
+        )
+    report.write(chosen)
 
 
 def _cpu() -> float:
@@ -124,6 +134,11 @@ def _cpu() -> float:
 
 
 if __name__ == "__main__":
+    parser = options(__doc__, rounds=5)
+    parser.add_argument("--jobs", type=int, default=100_000)
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.rounds, chosen.jobs = 1, 5_000
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "handlers.py").write_text("def noop():\n    pass\n")
-        asyncio.run(main(folder, int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
+        asyncio.run(main(folder, chosen))
