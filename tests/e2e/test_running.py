@@ -22,6 +22,12 @@ def advance(steps, fail=False):
     if fail:
         raise ValueError("and then it failed")
 
+def devour():
+    return len(bytearray(8 << 30))
+
+def who():
+    return os.getpid()
+
 def talk(path):
     for n in range(3):
         print("line", n, flush=True)
@@ -50,6 +56,11 @@ path = ["."]
 processes = 1
 [tasks.advance]
 python = "handlers:advance"
+[tasks.devour]
+python = "handlers:devour"
+limits = { memory = "2G", open_files = 1024, nice = 5 }
+[tasks.who]
+python = "handlers:who"
 [tasks.announce]
 command = ["PYTHON", "handlers.py", "STATUS=ready\\nX_REDRIVE_PROGRESS=2/2"]
 heartbeat = { from = "notify", stalled_after = "5m" }
@@ -130,6 +141,19 @@ def test_f48_a_pool_job_that_prints_without_end_is_ended(tmp_path: Path) -> None
         assert job.error is not None
         assert (job.state, job.error.error_type) == (JobState.DEAD, "log_limit")
         assert daemon.ask.log(id).size == 1024 * 1024
+
+
+def test_a_limit_ends_a_pool_job_and_its_worker_runs_nothing_else(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        before = daemon.until_ended(daemon.enqueue("who"))
+        hungry = daemon.until_ended(daemon.enqueue("devour"))
+        after = daemon.until_ended(daemon.enqueue("who"))
+
+        assert hungry.error is not None
+        assert (hungry.state, hungry.error.error_type) == (JobState.DEAD, "out_of_memory")
+        assert after.state == JobState.DONE
+        assert after.result != before.result
 
 
 def test_a_pause_takes_back_what_has_not_begun(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
+
+from msgspec.structs import asdict
 
 from redrive.clock import SECOND
 from redrive.config.sections import Config, Queue, Task
@@ -46,7 +49,17 @@ class TaskDefinition:
     def is_limited(self) -> bool:
         """Whether it has a limit or a rate of its own, and so gets hands of one."""
         task = self.task
-        return bool(task.concurrency or task.concurrency_key or task.rate or task.breaker)
+        own = task.concurrency or task.concurrency_key or task.rate or task.breaker
+        return bool(own or self.process_limits)
+
+    @cached_property
+    def process_limits(self) -> Mapping[str, int]:
+        """What a worker is held to while it runs one of its jobs; commands set their own."""
+        if self.kind != "python":
+            return {}
+        limits = asdict(self.task.limits)
+        del limits["output"]
+        return {name: math.ceil(value) for name, value in limits.items() if value is not None}
 
     @cached_property
     def heartbeat_source(self) -> str:

@@ -69,6 +69,7 @@ class PythonRunner:
                         beat_every=task.beat_every,
                         env=dict(task.task.env) or None,
                         cwd=task.cwd,
+                        limits=task.process_limits or None,
                     )
                     for task in definitions.tasks.values()
                     if task.pool == name
@@ -132,6 +133,8 @@ class PythonRunner:
             ended_at = report.began + report.took
             if report.wrote:
                 self._cut_output(job)
+            if self._is_marked_by(job):
+                worker.retire()
             if report.progress is not None:
                 self._signs.last(job, ended_at, _progress(report.progress))
             if report.outcome == "done":
@@ -142,6 +145,11 @@ class PythonRunner:
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)
         self._settler.freed()
+
+    def _is_marked_by(self, job: InHand) -> bool:
+        """Whether a worker is not what it was after such a job."""
+        definition = self._definitions.tasks.get(job.task)
+        return definition is not None and bool(definition.process_limits)
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:
         job = self._hands.get(worker, {}).get(begun.job)

@@ -7,7 +7,7 @@ what a worker says comes from the application's code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -40,6 +40,7 @@ class TaskFacts(Struct, array_like=True, frozen=True):
     beat_every: float = 30.0
     env: dict[str, str] | None = None
     cwd: str | None = None
+    limits: Mapping[str, int] | None = None  # of its process, by the names in the config
 
 
 class Failure(Struct, frozen=True):

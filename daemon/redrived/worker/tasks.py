@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Callable
 
 Handler = Callable[..., Any]
@@ -23,13 +23,15 @@ class Task:
         beat_every: float,
         env: dict[str, str] | None,
         cwd: str | None,
+        limits: dict[str, int] | None,
     ) -> None:
         self.python = python
         self.beat_every = beat_every
         self._env = env or {}
         self._cwd = cwd or home
+        self._limits = limits
         # Needs no surroundings of its own.
-        self.plain = not env and os.path.realpath(self._cwd) == home
+        self.plain = not env and not limits and os.path.realpath(self._cwd) == home
         self._handler: Handler | None = None
 
     def handler(self) -> Handler:
@@ -47,13 +49,14 @@ class Task:
 
     @contextmanager
     def surroundings(self) -> Generator[None, None, None]:
-        """The environment and folder that the config gives this task, taken back afterwards."""
+        """What the config gives this task, taken back afterwards: environment, folder, limits."""
         folder = os.getcwd()
         before = {name: os.environ.get(name) for name in self._env}
         os.environ.update(self._env)
         try:
             os.chdir(self._cwd)
-            yield
+            with self._limited():
+                yield
         finally:
             os.chdir(folder)
             for name, value in before.items():
@@ -61,6 +64,13 @@ class Task:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+    def _limited(self) -> AbstractContextManager[None]:
+        if not self._limits:
+            return nullcontext()
+        from .limits import within
+
+        return within(self._limits)
 
 
 class Tasks:

@@ -114,23 +114,18 @@ def _check_action(task: Task, key: Key, problems: Problems) -> None:
         check_command(task.command, (*key, "command"), problems)
     if task.http:
         check_call(task.http, (*key, "http"), problems)
-    if task.command is None:
-        _check_what_only_commands_have(task, key, problems)
+        _check_what_only_processes_have(task, key, problems)
 
 
-def _check_what_only_commands_have(task: Task, key: Key, problems: Problems) -> None:
+def _check_what_only_processes_have(task: Task, key: Key, problems: Problems) -> None:
     """What would mean nothing is not taken in silence."""
-    text = "an HTTP call has no process, expected no limits; `http.max_response` bounds it"
-    if task.python is not None:
-        text = "the worker of a Python task outlives it, expected only `output`"
     for limit in fields(task.limits):
-        is_kept = task.python is not None and limit.name == "output"
-        if not is_kept and getattr(task.limits, limit.name) != limit.default:
+        if getattr(task.limits, limit.name) != limit.default:
+            text = "an HTTP call has no process, expected no limits; `http.max_response` bounds it"
             problems.add((*key, "limits", limit.name), text)
-    if task.http:
-        for name in ("cwd", "env"):
-            if getattr(task, name):
-                problems.add((*key, name), "an HTTP call has no process, expected it left out")
+    for name in ("cwd", "env"):
+        if getattr(task, name):
+            problems.add((*key, name), "an HTTP call has no process, expected it left out")
 
 
 def _check_heartbeat(task: Task, heartbeat: Heartbeat, key: Key, problems: Problems) -> None:

@@ -163,6 +163,19 @@ async def test_a_task_may_have_an_environment_and_a_folder_of_its_own(shop: Work
     assert await shop.result("env_of", name="COLOUR") == [None, str(shop.outputs.parent)]
 
 
+async def test_a_task_is_held_to_its_limits_and_the_next_one_is_not(shop: Workshop) -> None:
+    from redrived.processes import wire
+
+    limits = {"memory": 4 << 30, "open_files": 100, "file_size": 1 << 20, "nice": 3}
+    free = wire.TaskFacts("app_handlers:limits")
+    held = wire.TaskFacts("app_handlers:limits", limits=limits)
+    shop.pool.define({"free": free, "held": held})
+
+    before, nice = await shop.result("free")
+    assert await shop.result("held") == [[4 << 30, 100, 1 << 20], nice + 3]
+    assert (await shop.result("free"))[0] == before
+
+
 async def test_a_child_that_a_handler_forks_and_forgets_runs_no_jobs(shop: Workshop) -> None:
     jobs = [shop.job("fork_and_come_back"), *(shop.job("echo", n=n) for n in range(20))]
 

@@ -137,11 +137,6 @@ MISTAKES = [
     ('[console]\ncolour = "blu"', '2: console.colour: got "blu", did you mean "blue"?'),
     # What a kind of task cannot have
     (
-        '[tasks.t]\npython = "a:b"\nlimits = { output = "1M", memory = "1G" }',
-        ("3: tasks.t.limits.memory: the worker of a Python task outlives it, "
-        "expected only `output`"),
-    ),
-    (
         '[tasks.t]\nhttp = { url = "http://x" }\n[tasks.t.limits]\noutput = "1M"',
         ("4: tasks.t.limits.output: an HTTP call has no process, "
         "expected no limits; `http.max_response` bounds it"),

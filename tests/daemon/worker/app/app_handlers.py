@@ -57,6 +57,13 @@ def env_of(name: str) -> object:
     return [os.environ.get(name), os.getcwd()]
 
 
+def limits() -> object:
+    import resource
+
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)
+    return [[resource.getrlimit(kind)[0] for kind in kinds], os.getpriority(os.PRIO_PROCESS, 0)]
+
+
 def fail(message: str) -> object:
     class Failed(LookupError):
         pass
