@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 
 from redrive.config import load_client
 from redrive.demo import service, workload
+from redrive.lifecycle import RETRY
 from redrive_tui.app import Console, Settings
 from redrive_tui.link import Link
 from redrive_tui.screens.job import JobPane
@@ -70,10 +71,15 @@ class Photographer:
         print(f"  {name}.svg", flush=True)
 
     async def open_retrying(self) -> None:
-        """A job with attempts behind it and some before it."""
-        await self.filter("state:retry attempt>1 sort:next")
-        while not isinstance(self.console.pane, JobPane):
+        """A job with attempts behind it and one to come, in a while."""
+        while not self._is_between_attempts():
+            await self.filter("state:retry attempt>1 next>5s")
             await self.press("ctrl+r", "enter")
+
+    def _is_between_attempts(self) -> bool:
+        pane = self.console.pane
+        job = pane.current_job if isinstance(pane, JobPane) else None
+        return job is not None and job.state is RETRY
 
 
 def self_contained(drawn: str) -> str:

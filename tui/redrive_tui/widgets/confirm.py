@@ -148,7 +148,9 @@ class Confirm(ModalScreen[Options | None]):
         ]
         for why, number in preview.excluded.items():
             lines.append([(f"{count(number):>8}  left out: {clean(why)}", "dim")])
-        sample = [(f"{job.id}  {clean(job.task, 40)}", job.error) for job in preview.sample[:5]]
+        jobs = preview.sample[:5]
+        digits = max((len(str(job.id)) for job in jobs), default=0)
+        sample = [(f"{job.id:>{digits}}  {clean(job.task, 40)}", job.error) for job in jobs]
         named = max((cell_len(name) for name, _ in sample), default=0)
         for place, (name, error) in enumerate(sample):
             line: Line = [
