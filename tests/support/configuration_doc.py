@@ -26,7 +26,7 @@ runs as it is. `redrive config check` names every mistake by its line, `redrive 
 what a file amounts to, and `redrive reload` gives it to a running daemon.
 
 `NAME` in a header is a name of yours. `${NAME}` and `${NAME:-default}` in any text come from the
-environment and are shown nowhere; `$$` is a plain `$`. Relative paths start at the file.
+environment and are shown nowhere; `$${` is a plain `${`. Relative paths start at the file.
 The page is written by `make docs` from the code and the comments of `config.toml`.
 
 | written as | means |

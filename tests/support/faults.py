@@ -122,10 +122,10 @@ command = ["sleep", "600"]
 grace = "1s"
 retry = "soon"
 [tasks.stubborn]
-command = "trap '' TERM; echo $$$$ >> stubborn; while :; do sleep 0.1; done"
+command = "trap '' TERM; echo $$ >> stubborn; while :; do sleep 0.1; done"
 grace = "500ms"
 [tasks.brood]
-command = "setsid sleep 600 & echo $$! >> brood; setsid -f sleep 600; sleep 600"
+command = "setsid sleep 600 & echo $! >> brood; setsid -f sleep 600; sleep 600"
 grace = "1s"
 retry = "soon"
 [tasks.holder]

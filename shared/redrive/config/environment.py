@@ -1,7 +1,7 @@
 """`${NAME}` and `${NAME:-default}` in the strings of a config, and keeping them secret.
 
-What comes from the environment is taken for a secret: it is shown nowhere again. `$$` is a
-plain `$`; a `$` before anything but `{` and `$` stands for itself.
+What comes from the environment is taken for a secret: it is shown nowhere again. `$${` is a
+plain `${`; every other `$` stands for itself, so a shell's `$1`, `$$` and `$(...)` are its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from redrive.config.values import Toml
 
 REDACTED = "[redacted]"
 
-_REFERENCE = re.compile(r"\$(?:\$|\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?)")
+_PLAIN = "$${"
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _PASSWORD = re.compile(r"(://[^/?#@:\s]*:)[^?#\s]+(?=@)|([?&]password=)[^&#\s]+")
 _SHORTEST_SECRET = 4  # hiding shorter ones would riddle every other text
 
@@ -51,13 +52,13 @@ class Environment:
         except ValueError as wrong:
             self._problems.add(key, str(wrong))
             return text
-        if "${" in text.replace("$$", ""):
+        if "${" in text.replace(_PLAIN, ""):
             self.masked[key] = _REFERENCE.sub(_mask, text)
         return full
 
     def _meaning(self, found: re.Match[str]) -> str:
-        if found[0] == "$$":
-            return "$"
+        if found[0] == _PLAIN:
+            return "${"
         name, default = found.groups()
         if name is None:
             raise ValueError('got a "${" that names no variable, expected "$${" if it is meant so')
@@ -74,7 +75,7 @@ class Environment:
 
 
 def _mask(found: re.Match[str]) -> str:
-    return "$" if found[0] == "$$" else REDACTED
+    return "${" if found[0] == _PLAIN else REDACTED
 
 
 def passwords(url: str) -> set[str]:

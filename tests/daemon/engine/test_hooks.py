@@ -115,7 +115,7 @@ async def failed_with(engine: Engine, command: str, timeout: str = "10s") -> str
     ("command", "problem"),
     [
         ('["sh", "-c", "echo why >&2; exit 3"]', "exit code 3: why"),
-        ('["sh", "-c", "kill -9 $$$$"]', "ended by SIGKILL"),
+        ('["sh", "-c", "kill -9 $$"]', "ended by SIGKILL"),
         ('["/nowhere/prog"]', "exit code 127: "),
     ],
 )

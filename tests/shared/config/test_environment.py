@@ -30,10 +30,10 @@ def test_a_variable_is_filled_in(tmp_path: Path, written: str, name: str) -> Non
     assert read.config.daemon.name == name
 
 
-def test_two_dollars_are_one_and_a_lone_one_stands_for_itself(tmp_path: Path) -> None:
+def test_a_dollar_stands_for_itself_unless_a_brace_follows(tmp_path: Path) -> None:
     command = "echo $HOME $$ $${HOME} $(date) ^a$"
     read = loaded(tmp_path, f'[tasks.t]\ncommand = "{command}"')
-    assert read.config.tasks["t"].command == "echo $HOME $ ${HOME} $(date) ^a$"
+    assert read.config.tasks["t"].command == "echo $HOME $$ ${HOME} $(date) ^a$"
     assert not read.masked
 
 
