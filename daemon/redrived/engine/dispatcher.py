@@ -48,6 +48,8 @@ class Dispatcher(Loop):
         self.definitions = definitions
         self.is_open = True  # a drain closes it: nothing more is leased
         self.is_leasing = False
+        self._woken = 0
+        self._is_dry_since = -1  # by `_woken`: nothing was ready then, nor has become so
         self._store = store
         self._attempts = attempts
         self._python = python
@@ -61,11 +63,16 @@ class Dispatcher(Loop):
 
     async def start(self) -> None:
         self._store.landed.append(self._look)
-        self._settler.when_freed.append(self.wake)
+        self._settler.when_freed.append(super().wake)
         self._pauses.when_changed.append(self.wake)  # what landed was heard before it was read
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
         self.wake()
+
+    def wake(self) -> None:
+        """Something may be ready, or may run now; that there is room alone changes nothing."""
+        self._woken += 1
+        super().wake()
 
     async def run_once(self) -> bool:
         told = self._commands.flush()  # in one commit with the lease
@@ -73,10 +80,13 @@ class Dispatcher(Loop):
             if told:
                 self._settler.freed()
             return False
+        if self._is_dry_since == self._woken:
+            return False
         room = self.room()
         if room.slots <= 0 and not any(room.berths.values()):
             return False
         self.is_leasing = True
+        woken = self._woken
         try:
             leased = await self._store.submit(lease, room)
         finally:
@@ -87,6 +97,9 @@ class Dispatcher(Loop):
         self._hand_over(leased)
         if leased.wake_at is not None:
             self._timers.at("rate", leased.wake_at, self.wake)
+        if leased.is_all:
+            self._is_dry_since = woken
+            return False
         picked = leased.picked
         return leased.again or bool(picked.berths or picked.slots)
 

@@ -18,12 +18,13 @@ from redrived.store.unit import Unit
 
 
 class Leased(Struct, frozen=True):
-    """What was leased for a room, when a rate allows more, and whether to ask again at once."""
+    """What was leased for a room, and what there is to wait for."""
 
     picked: Picked
     at: int
-    wake_at: int | None = None
-    again: bool = False
+    wake_at: int | None = None  # when a rate allows more
+    again: bool = False  # at once: what was in the way has been parked
+    is_all: bool = False  # nothing that is ready was left
 
 
 @apart()
@@ -40,18 +41,27 @@ def _lease(unit: Unit, room: Room) -> Leased:
         unit.lock("limits")  # what is counted next must still be so at the commit
     picker = Picker(room, _running(unit, room, lanes))
     rates = Rates(unit, room)
-    for queue in picker.order(lanes):
+    order = picker.order(lanes)
+    is_all = len(order) == len(lanes)
+    for queue in order:
         heads: dict[str, list[InHand]] = {}
         for task in lanes[queue]:
             rules = room.tasks.get(task)
             bound = picker.bound(queue, task, rates.left(queue, task))
             if rules is not None and bound > 0:
-                heads[task] = _heads(unit, queue, task, max(bound, 64) if rules.keyed else bound)
+                most = max(bound, 64) if rules.keyed else bound
+                heads[task] = _heads(unit, queue, task, most)
+                is_all = is_all and len(heads[task]) < most
+            else:
+                is_all = False
         if heads:
-            rates.used(picker.fill(queue, heads))
+            placed = picker.fill(queue, heads)
+            is_all = is_all and len(placed) == sum(map(len, heads.values()))
+            rates.used(placed)
     _write(unit, picker.picked)
     rates.write()
-    return Leased(picker.picked, unit.now, rates.wake_at, again=bool(picker.picked.parked))
+    parked = bool(picker.picked.parked)
+    return Leased(picker.picked, unit.now, rates.wake_at, again=parked, is_all=is_all)
 
 
 class Rates:

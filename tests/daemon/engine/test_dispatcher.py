@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from redrive.lifecycle import JobState
 from redrive.protocol.commands import PauseIt, ResumeIt
 from redrived.api import pausing
 from redrived.engine import dispatcher
+from redrived.store.leases import Leased, lease
+from redrived.store.picking import Room
+from redrived.store.unit import Unit
 from support.engine import TESTER, running
 
 TASKS = """
@@ -28,3 +32,24 @@ async def test_what_is_resumed_goes_on_at_once(
         [id] = await bench.enqueue("tiny")
         await pausing.resume(bench.engine, TESTER, ResumeIt(name=name))
         assert (await bench.ended(id)).state is JobState.DONE
+
+
+async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def counted(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
+        asked.append(len(rooms))
+        return lease(unit, rooms)
+
+    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
+    monkeypatch.setattr(dispatcher, "lease", counted)
+    async with running(tmp_path, TASKS) as bench:
+        [first] = await bench.enqueue("tiny")
+        await bench.ended(first)
+        before = len(asked)
+        for count in range(1, 4):
+            [id] = await bench.enqueue("tiny")
+            assert (await bench.ended(id)).state is JobState.DONE
+            assert len(asked) == before + count
