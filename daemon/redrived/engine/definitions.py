@@ -63,7 +63,7 @@ class TaskDefinition:
 
     @cached_property
     def heartbeat_source(self) -> str:
-        if self.task.heartbeat is not None:
+        if self.task.heartbeat is not None and self.task.heartbeat.source is not None:
             return self.task.heartbeat.source
         return "job" if self.kind == "python" else "process"
 
@@ -76,7 +76,7 @@ class TaskDefinition:
 
     @property
     def beat_every(self) -> float:
-        return self.task.heartbeat.every if self.task.heartbeat else 30.0
+        return self.task.heartbeat.dropped_within if self.task.heartbeat else 30.0
 
     def limit_key(self, args: Mapping[str, Any]) -> str | None:
         """The key whose jobs share this task's limits, or None for a task without keys."""

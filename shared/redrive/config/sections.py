@@ -136,9 +136,14 @@ class ErrorRule(Section, frozen=True, kw_only=True):
 
 
 class Heartbeat(Section, frozen=True, kw_only=True):
-    source: Literal["job", "notify", "output", "process"] = field(name="from")
-    every: Span = 30.0
+    source: Literal["job", "notify", "output", "process"] | None = field(default=None, name="from")
+    every: Span | None = None
     stalled_after: Span = 120.0
+
+    @property
+    def dropped_within(self) -> float:
+        """Seconds after a beat in which others are not sent."""
+        return min(30.0, self.stalled_after / 4) if self.every is None else self.every
 
 
 class Breaker(Section, frozen=True, kw_only=True):

@@ -129,7 +129,9 @@ def _check_what_only_processes_have(task: Task, key: Key, problems: Problems) ->
 
 
 def _check_heartbeat(task: Task, heartbeat: Heartbeat, key: Key, problems: Problems) -> None:
-    if heartbeat.stalled_after < 4 * heartbeat.every:
+    if heartbeat.source is None and task.python is None:
+        problems.doubt(key, '"from" is missing, expected "notify", "output" or "process"')
+    if heartbeat.every is not None and heartbeat.stalled_after < 4 * heartbeat.every:
         text = (
             f"got {format_duration(heartbeat.stalled_after)}, expected at least 4 times "
             f"`every`, {format_duration(4 * heartbeat.every)}"

@@ -32,6 +32,11 @@ def attempt(timeout: float | None = None) -> Attempt:
     return Attempt(job, TaskDefinition("sleep", task, Config()), Silent(), 0, now=100.0)
 
 
+def test_a_python_task_beats_by_itself_unless_it_is_said_otherwise() -> None:
+    task = Task(python="a:b", heartbeat=Heartbeat(stalled_after=2.0))
+    assert TaskDefinition("t", task, Config()).heartbeat_source == "job"
+
+
 def test_a_silence_is_told_once_when_half_of_what_it_may_last_has_passed() -> None:
     watched = attempt()
     assert not watched.falls_late(105.0)

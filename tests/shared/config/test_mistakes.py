@@ -244,8 +244,12 @@ MISTAKES = [
         '3: tasks.t.retry: unknown retry policy "manual", expected "default"',
     ),
     (
-        TASK + 'heartbeat = { from = "output", stalled_after = "1m" }',
-        "3: tasks.t.heartbeat.stalled_after: got 1m, expected at least 4 times `every`, 2m",
+        TASK + 'heartbeat = { from = "output", every = "20s", stalled_after = "1m" }',
+        "3: tasks.t.heartbeat.stalled_after: got 1m, expected at least 4 times `every`, 1m20s",
+    ),
+    (
+        TASK + 'heartbeat = { stalled_after = "1m" }',
+        '3: tasks.t.heartbeat: "from" is missing, expected "notify", "output" or "process"',
     ),
     (
         TASK + 'heartbeat = { from = "job" }',

@@ -34,6 +34,22 @@ def test_manual_retries_are_no_policy(tmp_path: Path) -> None:
     assert read.retry == {"slow": Retry(delays=[60, 2])}
 
 
+@pytest.mark.parametrize(
+    ("written", "dropped_within"),
+    [
+        ('{ stalled_after = "2s" }', 0.5),
+        ('{ from = "job", stalled_after = "1h" }', 30),
+        ('{ every = "1s", stalled_after = "1m" }', 1),
+    ],
+)
+def test_beats_are_dropped_for_as_long_as_a_short_silence_allows(
+    tmp_path: Path, written: str, dropped_within: float
+) -> None:
+    task = config(tmp_path, f'[tasks.t]\npython = "a:b"\nheartbeat = {written}').tasks["t"]
+    assert task.heartbeat is not None
+    assert task.heartbeat.dropped_within == dropped_within
+
+
 def test_paths_start_at_the_file_and_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
