@@ -21,6 +21,7 @@ from redrive.pipelines.states import RunState, StepState
 from redrived.store import batch_counts, run_rows
 from redrived.store.batch_counts import Counts, GateCounts, GateKey
 from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.events import asker_of
 from redrived.store.lives import Life, give_life
 from redrived.store.rounds import Rounds
 from redrived.store.run_rows import Course, StepRow
@@ -182,16 +183,22 @@ class Courses:
             assert job is not None
             lives.append(Life(job, new.args, new.limit_key, new.available_at, new.scheduled_for))
             was, life = ended[job]
+            by = self._by or self._who_wanted(start.row)
             self._unit.emit(
                 "job_requeued",
                 job=job,
                 run=start.row.run_id,
                 state=JobState.QUEUED,
                 attempts=0,
-                data={"by": self._by, "was": was, "life": life + 1},
+                data={"was": was, "life": life + 1, **({"by": by} if by else {})},
             )
             self._unit.moved(new.queue, new.task, was, JobState.QUEUED)
         give_life(self._unit, lives)
+
+    def _who_wanted(self, row: StepRow) -> str:
+        """Who asked for the step to be run again, before its data was cleared; "": nobody."""
+        cleared_by = self._loaded[row.run_id].cleared.get(row.name)
+        return "" if cleared_by is None else asker_of(self._unit.connection, cleared_by)
 
     def _say(self, course: Course, kind: str) -> None:
         data: dict[str, Any] = {"pipeline": course.pipeline, "version": course.version}

@@ -70,6 +70,13 @@ def attempt_of(connection: Connection, job: int, execution: int) -> int | None:
     return found.scalar()
 
 
+def asker_of(connection: Connection, job: int) -> str:
+    """Who wanted a job; "" when nobody asked, but what came before it."""
+    query = text("SELECT data FROM events WHERE job = :job ORDER BY seq LIMIT 1")
+    data = connection.execute(query, {"job": job}).scalar()
+    return str(msgspec.json.decode(data).get("by", "")) if data else ""
+
+
 def errors_since(
     connection: Connection, at: int, limit: int = 100_000
 ) -> list[tuple[str | None, Event]]:

@@ -76,7 +76,7 @@ def _cleared(courses: Courses, course: Course, row: StepRow, item: Settled) -> N
     row.clearing = None
     if item.state is JobState.DONE:
         row.state = StepState.WAITING
-        course.cleared.add(row.name)
+        course.cleared[row.name] = item.job
         course.let_through.add(row.name)
         return
     row.state = StepState(item.state)

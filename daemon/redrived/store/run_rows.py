@@ -53,7 +53,7 @@ class Course(Struct, kw_only=True):
     definition: Definition
     steps: dict[str, StepRow] = {}
     let_through: set[str] = set()  # steps whose gate is behind them
-    cleared: set[str] = set()  # steps that may be run again
+    cleared: dict[str, int] = {}  # steps that may be run again, and the jobs that cleared them
 
     def step_of(self, job: int) -> StepRow | None:
         """The step whose present job this is; earlier jobs of a step have no say any more."""

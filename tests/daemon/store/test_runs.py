@@ -317,6 +317,19 @@ def test_data_is_cleared_before_a_step_is_run_again(ground: Ground) -> None:
     assert track.states(run)["embed"] == "queued"
 
 
+def test_a_step_that_lives_again_after_its_data_was_cleared_says_who_asked(
+    ground: Ground,
+) -> None:
+    track = Track(ground, step("parse", clear="other"))
+    run = track.start()
+    track.fail("parse")
+    track.requeue(run)
+    track.complete(ground.take())
+
+    [requeued] = [event for event in ground.events() if event.type == "job_requeued"]
+    assert (requeued.job, requeued.data["by"]) == (1, "ann")
+
+
 def test_cancelling_a_run_cancels_what_waits_and_what_has_a_job(track: Track) -> None:
     run = track.start()
     track.finish("parse")
