@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from redrive.cli import listing, words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
+from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
 from redrive.protocol.queries import (
     GroupPage,
@@ -34,22 +37,18 @@ _COLUMNS = (
     ],
 )
 @listing.where_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=200,
-    metavar="N",
-    help="At most so many; default: 200.",
-)
+@choice_options(filtered=False)
 @click.pass_obj
-def groups(settings: Settings, where: str | None, limit: int) -> None:
+def groups(settings: Settings, /, where: str | None, **chosen: Any) -> None:
     """List error groups: jobs whose last errors look alike."""
+    choice = Choice(**chosen)
     with settings.client() as client:
-        page: GroupPage = client.ask(ListGroups(where=where or "", limit=limit))
+        page: GroupPage = client.ask(ListGroups(where=where or "", limit=choice.needs))
+    rows = choice.of(page.groups, "group", "fingerprint")
     if settings.as_json:
-        print_each(page.groups)
+        print_each(rows)
     else:
-        print_table(_COLUMNS, map(_row, page.groups), empty="no errors")
+        print_table(_COLUMNS, map(_row, rows), empty="no errors")
 
 
 def _row(group: GroupRow) -> tuple[object, ...]:

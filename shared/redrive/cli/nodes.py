@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
 from redrive.cli import words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
+from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
 from redrive.protocol.queries import (
@@ -31,15 +33,17 @@ _COLUMNS = (
 
 
 @click.command(cls=Verb, examples=["redrive nodes"])
+@choice_options()
 @click.pass_obj
-def nodes(settings: Settings) -> None:
+def nodes(settings: Settings, /, **choice: Any) -> None:
     """List nodes with their load and last sign of life."""
     with settings.client() as client:
         page: NodePage = client.ask(ListNodes())
+    rows = Choice(**choice).of(page.nodes, "node")
     if settings.as_json:
-        print_each(page.nodes)
+        print_each(rows)
     else:
-        print_nodes(page.nodes)
+        print_nodes(rows)
 
 
 def print_nodes(rows: Iterable[NodeRow]) -> None:

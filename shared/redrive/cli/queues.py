@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
 from redrive.cli import words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
+from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
 from redrive.protocol.queries import (
@@ -34,15 +36,17 @@ _COLUMNS = (
 @click.command(
     cls=Verb, examples=["redrive queues", "redrive pause queue:bulk --why 'vendor down'"]
 )
+@choice_options()
 @click.pass_obj
-def queues(settings: Settings) -> None:
+def queues(settings: Settings, /, **choice: Any) -> None:
     """List queues with their counts, limits and pauses."""
     with settings.client() as client:
         page: QueuePage = client.ask(ListQueues())
+    rows = Choice(**choice).of(page.queues, "queue")
     if settings.as_json:
-        print_each(page.queues)
+        print_each(rows)
     else:
-        print_queues(page.queues)
+        print_queues(rows)
 
 
 def print_queues(rows: Iterable[QueueRow]) -> None:

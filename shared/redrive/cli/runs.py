@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import click
 
 from redrive.cli import listing, words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
+from redrive.cli.short_lists import Choice, choice_options, sort_option
 from redrive.cli.verb import Verb
 from redrive.models import Run
 from redrive.protocol.queries import (
@@ -51,9 +53,12 @@ _BATCHES = (
     metavar="FILTER",
     help="By pipeline, state, batch and key, as in `state:failed batch:b1`; a word: in the key.",
 )
+@sort_option
 @listing.page_options
 @click.pass_obj
-def runs(settings: Settings, where: str | None, limit: int | None, after: str | None) -> None:
+def runs(
+    settings: Settings, where: str | None, sort: str | None, limit: int | None, after: str | None
+) -> None:
     """List runs of pipelines, the newest first."""
     with settings.client() as client:
 
@@ -61,27 +66,32 @@ def runs(settings: Settings, where: str | None, limit: int | None, after: str | 
             page = client.runs(where or "", limit=count, after=cursor)
             return page.runs, page.after
 
-        pages = listing.Pages(ask, listing.limit_for(settings, limit), after)
-        listing.print_pages(settings, pages, _print_runs)
+        if sort is None:
+            pages = listing.Pages(ask, listing.limit_for(settings, limit), after)
+            listing.print_pages(settings, pages, _print_runs)
+            return
+        found = list(listing.Pages(ask, None, None))
+    most = listing.limit_for(settings, limit) or max(1, len(found))
+    rows = Choice(sort=sort, limit=most, after=after).of(found, "run", "id")
+    if settings.as_json:
+        print_each(rows)
+    else:
+        _print_runs(rows)
 
 
 @click.command(cls=Verb, examples=["redrive batches"])
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=200,
-    metavar="N",
-    help="At most so many; default: 200.",
-)
+@choice_options()
 @click.pass_obj
-def batches(settings: Settings, limit: int) -> None:
+def batches(settings: Settings, /, **chosen: Any) -> None:
     """List batches with their runs by state, gates and phases."""
+    choice = Choice(**chosen)
     with settings.client() as client:
-        page: BatchPage = client.ask(ListBatches(limit=limit))
+        page: BatchPage = client.ask(ListBatches(limit=choice.needs))
+    rows = choice.of(page.batches, "batch")
     if settings.as_json:
-        print_each(page.batches)
+        print_each(rows)
     else:
-        print_table(_BATCHES, map(_batch_row, page.batches), empty="no batches")
+        print_table(_BATCHES, map(_batch_row, rows), empty="no batches")
 
 
 def _print_runs(found: Iterable[Run]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from redrive.cli import words
 from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
+from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
 from redrive.protocol.queries import (
     ListSchedules,
@@ -27,15 +30,17 @@ _COLUMNS = (
 
 
 @click.command(cls=Verb, examples=["redrive schedules", "redrive trigger nightly"])
+@choice_options()
 @click.pass_obj
-def schedules(settings: Settings) -> None:
+def schedules(settings: Settings, /, **choice: Any) -> None:
     """List schedules with their next and their last slots."""
     with settings.client() as client:
         page: SchedulePage = client.ask(ListSchedules())
+    rows = Choice(**choice).of(page.schedules, "schedule")
     if settings.as_json:
-        print_each(page.schedules)
+        print_each(rows)
     else:
-        print_table(_COLUMNS, map(_row, page.schedules), empty="no schedules")
+        print_table(_COLUMNS, map(_row, rows), empty="no schedules")
 
 
 def _row(schedule: ScheduleRow) -> tuple[object, ...]:

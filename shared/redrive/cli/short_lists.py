@@ -1,0 +1,134 @@
+"""The lists that come whole: queues, schedules, nodes, batches, groups.
+
+What of them is printed, and in which order, is chosen here. So is the order of runs, of which
+the daemon knows only the newest first.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar, cast
+
+import click
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from redrive.cli.output import remark
+from redrive.errors import UsageProblem
+
+Row = TypeVar("Row", bound=Struct)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LIMIT = 200  # rows, unless asked for more
+_ALL = 10_000
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """What was typed behind the name of a list."""
+
+    where: str | None = None
+    sort: str | None = None
+    limit: int = LIMIT
+    after: str | None = None
+
+    @property
+    def needs(self) -> int:
+        """How many rows to ask for, the first that is too much included."""
+        return self.limit + 1 if not (self.where or self.sort or self.after) else _ALL
+
+    def of(self, rows: Sequence[Row], noun: str, name: str = "name") -> list[Row]:
+        """Those wanted; `name` is the field that names a row, and `noun` what it names."""
+        chosen = [row for row in rows if all(_holds(row, t, noun, name) for t in self._terms())]
+        if self.sort is not None:
+            chosen = _sorted(chosen, self.sort, noun, name)
+        if self.after is not None:
+            names = [getattr(row, name) for row in chosen]
+            if self.after not in names:
+                raise UsageProblem(
+                    f"no {noun} in this list is called {self.after!r}",
+                    hint="--after takes the name in the last row of the page before",
+                )
+            chosen = chosen[names.index(self.after) + 1 :]
+        if len(chosen) > self.limit:
+            last = getattr(chosen[self.limit - 1], name)
+            remark(f"there are more: --after {shlex.quote(last)}")
+        return chosen[: self.limit]
+
+    def _terms(self) -> list[str]:
+        try:
+            return shlex.split(self.where or "")
+        except ValueError:
+            raise UsageProblem(f"a quote in {self.where!r} has no end", hint="close it") from None
+
+
+def sort_option(command: Command) -> Command:
+    text = "Order by one of the keys of --json; `-` turns it."
+    return click.option("--sort", metavar="KEY", help=text)(command)
+
+
+def choice_options(*, filtered: bool = True) -> Callable[[Command], Command]:
+    """`--where --sort --limit --after`, as one argument called `choice`."""
+    where = click.option(
+        "--where", "-w", metavar="FILTER",
+        help="Only those that match, as in `name:bulk* paused:true`; a word: in the name.",
+    )  # fmt: skip
+    options = [
+        *([where] if filtered else []),
+        sort_option,
+        click.option(
+            "--limit", type=click.IntRange(min=1), default=LIMIT, metavar="N",
+            help=f"At most so many; default: {LIMIT}.",
+        ),
+        click.option("--after", metavar="NAME", help="Go on behind this one."),
+    ]  # fmt: skip
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _holds(row: Struct, term: str, noun: str, name: str) -> bool:
+    wanted = term.removeprefix("!")
+    key, colon, words = wanted.partition(":")
+    if not colon:
+        found = wanted.lower() in str(getattr(row, name)).lower()
+    else:
+        values = _values(row, key, noun, name)
+        globs = words.lower().split(",")
+        found = any(fnmatchcase(value, glob) for value in values for glob in globs)
+    return found != term.startswith("!")
+
+
+def _values(row: Struct, key: str, noun: str, name: str) -> list[str]:
+    value: Any = getattr(row, _field(row, key, noun, name))
+    several = cast("Iterable[object]", value) if isinstance(value, (list, dict)) else [value]
+    return [str(each).lower() for each in several]
+
+
+def _field(row: Struct, key: str, noun: str, name: str) -> str:
+    known = list(asdict(row))
+    if key == noun:
+        return name
+    if key not in known:
+        raise UsageProblem(f"a {noun} has no {key!r}", hint=f"it has {', '.join(known)}")
+    return key
+
+
+def _sorted(rows: list[Row], sort: str, noun: str, name: str) -> list[Row]:
+    key = sort.removeprefix("-")
+
+    def order(row: Row) -> Any:
+        field = _field(row, key, noun, name)
+        value = getattr(row, field)
+        return int(value.removeprefix("r")) if field == "id" else value
+
+    known = [row for row in rows if order(row) is not None]
+    unknown = [row for row in rows if order(row) is None]
+    if any(isinstance(order(row), (list, dict)) for row in known):
+        raise UsageProblem(f"{key!r} has no order", hint=f"sort by {name}, say")
+    return sorted(known, key=order, reverse=sort.startswith("-")) + unknown

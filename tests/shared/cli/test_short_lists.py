@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from redrive.models import Run
+from redrive.protocol import queries
+from redrive.protocol.rows import GroupRow, QueueRow
+from support.peer import Peer
+
+from .conftest import Redrive, Said
+
+QUEUES = [
+    QueueRow(name="manual", priority=100, reserved=1),
+    QueueRow(name="bulk", priority=10, concurrency=6, paused=True),
+    QueueRow(name="default", priority=0, concurrency=2),
+]
+
+
+@pytest.fixture(autouse=True)
+def short_lists(peer: Peer) -> None:
+    peer.replies["ListQueues"] = queries.QueuePage(queues=QUEUES, as_of=1)
+    peer.replies["ListSchedules"] = queries.SchedulePage(schedules=[], as_of=1)
+    peer.replies["ListNodes"] = queries.NodePage(nodes=[], as_of=1)
+    peer.replies["ListBatches"] = queries.BatchPage(batches=[], as_of=1)
+    peer.replies["ListGroups"] = queries.GroupPage(groups=[], as_of=1)
+    peer.replies["ListRuns"] = queries.RunPage(runs=[], after=None, as_of=1)
+    peer.replies["ListJobs"] = queries.JobPage(jobs=[], after=None, as_of=1)
+
+
+def names(said: Said, key: str = "name") -> list[str]:
+    return [line[key] for line in said.lines]
+
+
+@pytest.mark.parametrize(
+    "verb", ["jobs", "runs", "batches", "groups", "queues", "schedules", "nodes"]
+)
+def test_every_list_can_be_narrowed_ordered_and_cut(redrive: Redrive, verb: str) -> None:
+    word = "pipeline:x" if verb == "runs" else "queue:x" if verb in ("jobs", "groups") else "x"
+    assert redrive(verb, "--where", word, "--limit", 1, "--json").code == 0
+    order = "priority" if verb == "queues" else "state"
+    assert redrive(verb, "--sort", order, "--limit", 1, "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("queue:bulk", ["bulk"]),
+        ("name:*ul*", ["bulk", "default"]),
+        ("!paused:true", ["manual", "default"]),
+        ("concurrency:2,6", ["bulk", "default"]),
+        ("ma", ["manual"]),
+        ("ul paused:true", ["bulk"]),
+    ],
+)
+def test_rows_are_narrowed_by_what_json_shows_of_them(
+    redrive: Redrive, where: str, found: list[str]
+) -> None:
+    assert names(redrive("queues", "--where", where, "--json")) == found
+
+
+def test_rows_are_ordered_by_a_key_and_those_without_it_come_last(redrive: Redrive) -> None:
+    assert names(redrive("queues", "--sort", "concurrency", "--json")) == [
+        "default",
+        "bulk",
+        "manual",
+    ]
+    assert names(redrive("queues", "--sort", "-priority", "--json"))[0] == "manual"
+
+
+def test_a_list_that_was_cut_goes_on_behind_its_last_row(redrive: Redrive) -> None:
+    first = redrive("queues", "--limit", 2, "--json")
+    assert names(first) == ["manual", "bulk"]
+    assert "there are more: --after bulk" in first.err
+    assert names(redrive("queues", "--after", "bulk", "--json")) == ["default"]
+
+
+def test_no_more_groups_are_asked_for_than_are_shown(peer: Peer, redrive: Redrive) -> None:
+    row = GroupRow(
+        fingerprint="ab", error_type="t", category="transient", signature="s", dead=1,
+        retrying=0, first_at=0, last_at=0, tasks={"t": 1}, queues={"q": 1}, sample=1,
+    )  # fmt: skip
+    peer.replies["ListGroups"] = queries.GroupPage(groups=[row], as_of=1)
+    assert names(redrive("groups", "--limit", 1, "--json"), "fingerprint") == ["ab"]
+    assert peer.asked_for("ListGroups")[0].limit == 2
+
+
+def test_runs_are_ordered_by_number(peer: Peer, redrive: Redrive) -> None:
+    runs = [Run(id=f"r{n}", pipeline="p", state="done") for n in (10, 9, 2)]
+    peer.replies["ListRuns"] = queries.RunPage(runs=runs, after=None, as_of=1)
+    assert names(redrive("runs", "--sort", "id", "--json"), "id") == ["r2", "r9", "r10"]
+    assert names(redrive("runs", "--sort", "-id", "--limit", 1, "--json"), "id") == ["r10"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--sort", "size", "a queue has no 'size'"),
+        ("--sort", "states", "'states' has no order"),
+        ("--where", "size:3", "a queue has no 'size'"),
+        ("--where", '"bulk', "has no end"),
+        ("--after", "gone", "no queue in this list is called 'gone'"),
+    ],
+)
+def test_what_a_list_cannot_be_asked_is_said(
+    redrive: Redrive, option: str, value: str, problem: str
+) -> None:
+    said = redrive("queues", option, value)
+    assert (said.code, problem in said.err) == (2, True)
