@@ -35,6 +35,7 @@ STALLED_AFTER = 20.0  # seconds
 FORGOTTEN = 100
 PATIENCE = 150.0  # seconds for an answer, and for the end of the forgotten
 OPEN_FILES = 4  # for each command
+ITS_OWN = 500  # the daemon's
 CONFIG = f"""
 [daemon]
 name = "bench"
@@ -104,14 +105,15 @@ def cpu_share(pid: int, seconds: float) -> float:
     return process.cpu_percent()
 
 
-def open_files(wanted: int) -> int:
-    """How many files the daemon may have open: as many as wanted, if we may grant them."""
+def room_for(commands: int) -> int:
+    """How many the daemon may have files open for: all of them, if we may grant it that."""
+    wanted = commands * OPEN_FILES + ITS_OWN
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, most)))
     except (OSError, ValueError):
-        return most
-    return wanted
+        return min(commands, (most - ITS_OWN) // OPEN_FILES)
+    return commands
 
 
 def end(daemon: Daemon) -> None:
@@ -124,7 +126,7 @@ def end(daemon: Daemon) -> None:
 
 
 def measure(folder: Path, chosen: argparse.Namespace) -> None:
-    commands = min(chosen.commands, open_files(chosen.commands * OPEN_FILES + 1_000) // OPEN_FILES)
+    commands = room_for(chosen.commands)
     forgotten = min(FORGOTTEN, commands // 10)
     report = Report(
         "stalls",
