@@ -20,7 +20,7 @@ from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
-from redrived.engine.pace import BEHIND_A_COMMAND, Pace
+from redrived.engine.pace import Pace
 from redrived.engine.settler import Settler
 from redrived.engine.signs import Signs
 from redrived.processes.command import Command, CommandRun, Exit
@@ -33,8 +33,8 @@ from redrived.store.settle import Completed
 from redrived.store.store import Store
 from redrived.store.unit import to_json
 
-BEGUN_AFTER = 0.005  # seconds until a command from a hand is announced as begun
-GIVE_BACK_AFTER = BEHIND_A_COMMAND  # seconds until what waits behind it goes back
+BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
+GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
 OFFERED = 0.5  # of what a slot may hold must be free, so that leases come in groups
 TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
 
@@ -75,6 +75,7 @@ class CommandRunner:
         self._pace = pace
         self._slots: set[Slot] = set()  # the busy ones
         self._done: list[Completed] = []  # not told yet
+        self._late: asyncio.TimerHandle | None = None  # by then they are
         self._spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
 
     # ---- what the dispatcher asks ----------------------------------------------------------
@@ -110,6 +111,9 @@ class CommandRunner:
         for task, spans in self._spent.items():
             self._pace.note(task, len(spans), sum(spans))
         self._spent.clear()
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
         done, self._done = self._done, []
         self._settler.completed(done)
         return bool(done)
@@ -183,8 +187,9 @@ class CommandRunner:
         """Let a success reach the store, in one commit with the next lease if that is soon."""
         if done is not None:
             self._done.append(done)
-            if len(self._done) == 1:
-                asyncio.get_running_loop().call_later(TOLD_WITHIN, self._flush_late)
+            if self._late is None:
+                loop = asyncio.get_running_loop()
+                self._late = loop.call_later(TOLD_WITHIN, self._flush_late)
         if at_once:
             self._settler.freed()
 

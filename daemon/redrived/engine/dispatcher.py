@@ -75,16 +75,17 @@ class Dispatcher(Loop):
         super().wake()
 
     async def run_once(self) -> bool:
-        told = self._commands.flush()  # in one commit with the lease
         if not self.is_open:
-            if told:
+            if self._commands.flush():
                 self._settler.freed()
             return False
         if self._is_dry_since == self._woken:
+            self._commands.flush()
             return False
         room = self.room()
         if room.slots <= 0 and not any(room.berths.values()):
-            return False
+            return False  # what has ended is told with the next lease, or a moment later
+        self._commands.flush()  # in one commit with the lease
         self.is_leasing = True
         woken = self._woken
         try:

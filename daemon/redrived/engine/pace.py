@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from redrived.processes.pool_worker import HAND, MOST_IN_HAND
 
-# Seconds of work that may be leased behind a command. More than a worker's hand: a commit takes
-# as long as several `true` on a busy disk, nothing of it has begun should the daemon die, and
-# what has waited that long goes back anyway.
-BEHIND_A_COMMAND = 0.02
+# Seconds of work that may be leased behind a command. More than a worker's hand: a lease should
+# be worth its commit, which on a busy disk takes as long as many `true`. Nothing of it has begun
+# should the daemon die, and behind a command that turns out long it goes back soon.
+BEHIND_A_COMMAND = 0.06
 
 _WEIGHT = 0.5  # of the newest batch; the first job of a task pays for its imports
 
