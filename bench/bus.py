@@ -28,12 +28,7 @@ from redrive.config.sections import Bus as Settings
 from redrive.models import Event
 from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Trigger
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-    Request,
-    Welcome,
-)
+from redrive.protocol.queries import Doctor, DoctorReply, Request, Welcome
 from redrived.api.server import Asker, Server
 from redrived.bus import Bus
 

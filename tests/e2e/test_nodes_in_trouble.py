@@ -13,11 +13,7 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import Event
 from redrive.protocol.commands import Act, JobOrder
-from redrive.protocol.queries import (
-    ListNodes,
-    ListRedrives,
-    Status,
-)
+from redrive.protocol.queries import ListNodes, ListRedrives, Status
 from support.daemon import eventually
 from support.databases import OtherServer, other_server, postgresql_url
 from support.nodes import Nodes, nodes

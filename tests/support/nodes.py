@@ -10,10 +10,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from redrive.models import Event
-from redrive.protocol.queries import (
-    ListEvents,
-    ListNodes,
-)
+from redrive.protocol.queries import ListEvents, ListNodes
 from redrived.store.database import Database
 from support import invariants
 from support.clock import FakeClock

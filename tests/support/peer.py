@@ -25,12 +25,7 @@ from redrive.protocol.codec import (
     encode_answer,
 )
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import (
-    EventPage,
-    ListEvents,
-    Request,
-    Welcome,
-)
+from redrive.protocol.queries import EventPage, ListEvents, Request, Welcome
 
 Reply = Struct | Refusal | None  # None: no answer
 Canned = Callable[[Any], Reply] | Reply

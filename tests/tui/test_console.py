@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redrive.models import Event
-from redrive.protocol.queries import (
-    GroupPage,
-    ListGroups,
-)
+from redrive.protocol.queries import GroupPage, ListGroups
 from redrive_tui.frame import TABS
 from redrive_tui.link_state import LinkWord
 from redrive_tui.liveness import LATE_AFTER

@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from redrive.filters import Filter, parse, render
 from redrive.filters.rendering import quoted
 from redrive.models import Record
-from redrive.protocol.queries import (
-    JobPage,
-    ListJobs,
-)
+from redrive.protocol.queries import JobPage, ListJobs
 from redrive_tui.job_pages import PAGE
 from redrive_tui.source import Source
 

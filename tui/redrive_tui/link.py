@@ -16,10 +16,7 @@ from redrive.config import Config
 from redrive.errors import ProtocolMismatch, RedriveError
 from redrive.models import Event
 from redrive.protocol.announcements import Vitals
-from redrive.protocol.queries import (
-    Request,
-    Welcome,
-)
+from redrive.protocol.queries import Request, Welcome
 from redrive_tui.mirror import Mirror
 
 GATHER = 0.1  # seconds

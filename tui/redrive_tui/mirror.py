@@ -13,10 +13,7 @@ from collections.abc import Iterable
 from redrive.clock import SECOND, Clock
 from redrive.models import Event, Record
 from redrive.protocol.announcements import JobVitals, Vitals
-from redrive.protocol.queries import (
-    StatusReply,
-    Welcome,
-)
+from redrive.protocol.queries import StatusReply, Welcome
 from redrive_tui.link_state import LinkState, LinkWord
 from redrive_tui.throughput import Throughput
 

@@ -9,10 +9,7 @@ import msgspec
 
 from redrive.models import ErrorRecord, Event, Job
 from redrive.protocol.queries import WhyReply
-from redrive.protocol.rows import (
-    GroupRow,
-    Usage,
-)
+from redrive.protocol.rows import GroupRow, Usage
 from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import Line, Look, ago, percent, plural, size, word_of
 from redrive_tui.job_cells import error_words

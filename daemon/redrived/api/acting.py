@@ -9,10 +9,7 @@ from redrive.lifecycle import JobState, allowed
 from redrive.manual import refusal
 from redrive.models import Job
 from redrive.protocol.commands import Act, Acted, Outcome
-from redrive.protocol.queries import (
-    Preview,
-    PreviewReply,
-)
+from redrive.protocol.queries import Preview, PreviewReply
 from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
 from redrived.api.outcomes import outcome

@@ -11,10 +11,7 @@ from redrive.clock import SECOND
 from redrive.config import changes, load
 from redrive.doctor import LOW
 from redrive.errors import RedriveError
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-)
+from redrive.protocol.queries import Doctor, DoctorReply
 from redrive.protocol.rows import Check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine

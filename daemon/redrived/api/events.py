@@ -5,12 +5,7 @@ from __future__ import annotations
 from redrive.errors import NotFound, UsageProblem
 from redrive.lifecycle import JobState
 from redrive.models import Event, Job
-from redrive.protocol.queries import (
-    EventPage,
-    ListEvents,
-    LogReply,
-    ReadLog,
-)
+from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
 from redrived.api.server import Asker
 from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine

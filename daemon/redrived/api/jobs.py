@@ -11,14 +11,7 @@ from redrive.history import history
 from redrive.lifecycle import JobState
 from redrive.models import Budgets, Event, Job
 from redrive.policy import RetryPolicy, timeline
-from redrive.protocol.queries import (
-    GroupPage,
-    JobPage,
-    JobReply,
-    ListGroups,
-    ListJobs,
-    ShowJob,
-)
+from redrive.protocol.queries import GroupPage, JobPage, JobReply, ListGroups, ListJobs, ShowJob
 from redrive.protocol.rows import Plan
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine

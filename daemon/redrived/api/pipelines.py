@@ -6,12 +6,7 @@ import msgspec
 
 from redrive.pipelines import draw
 from redrive.protocol.commands import AddPipeline, Done
-from redrive.protocol.queries import (
-    ListPipelines,
-    PipelinePage,
-    PipelineReply,
-    ShowPipeline,
-)
+from redrive.protocol.queries import ListPipelines, PipelinePage, PipelineReply, ShowPipeline
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Act, Acted, ControlRedrive, Done, Undo
-from redrive.protocol.queries import (
-    ListRedrives,
-    RedrivePage,
-)
+from redrive.protocol.queries import ListRedrives, RedrivePage
 from redrived.api.jobs import condition
 from redrived.api.outcomes import outcome
 from redrived.api.server import Asker

@@ -20,10 +20,7 @@ from redrive.protocol.queries import (
     ShowPolicy,
     TestRules,
 )
-from redrive.protocol.rows import (
-    PolicyRow,
-    RuleChange,
-)
+from redrive.protocol.rows import PolicyRow, RuleChange
 from redrive.rules import Evidence, Rulebook, Said
 from redrived.api.server import Asker
 from redrived.engine.definitions import nearest

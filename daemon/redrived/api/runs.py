@@ -6,14 +6,7 @@ from redrive.errors import NotFound, UsageProblem
 from redrive.models import Run
 from redrive.protocol.commands import RunOrder as Wish
 from redrive.protocol.commands import Start, Started
-from redrive.protocol.queries import (
-    BatchPage,
-    ListBatches,
-    ListRuns,
-    RunPage,
-    RunReply,
-    ShowRun,
-)
+from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage, RunReply, ShowRun
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import MOST_AT_ONCE, check_words, checked_args

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from redrive.protocol.commands import Done, Trigger
-from redrive.protocol.queries import (
-    ListSchedules,
-    SchedulePage,
-)
+from redrive.protocol.queries import ListSchedules, SchedulePage
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import events

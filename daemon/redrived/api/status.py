@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redrive.clock import SECOND
-from redrive.protocol.queries import (
-    ListNodes,
-    ListQueues,
-    NodePage,
-    QueuePage,
-    Status,
-    StatusReply,
-)
-from redrive.protocol.rows import (
-    Attention,
-    DueRow,
-    NodeRow,
-    QueueRow,
-)
+from redrive.protocol.queries import ListNodes, ListQueues, NodePage, QueuePage, Status, StatusReply
+from redrive.protocol.rows import Attention, DueRow, NodeRow, QueueRow
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import batch_pages, due, events, tallies

@@ -5,10 +5,7 @@ from __future__ import annotations
 from redrive.errors import NotFound
 from redrive.history import history
 from redrive.models import Attempt, Job
-from redrive.protocol.queries import (
-    Why,
-    WhyReply,
-)
+from redrive.protocol.queries import Why, WhyReply
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids

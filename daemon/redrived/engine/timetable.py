@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 
 from redrive.config.sections import Config
 from redrive.errors import NotFound, RedriveError
-from redrive.protocol.rows import (
-    DueRow,
-    FireRow,
-    ScheduleRow,
-)
+from redrive.protocol.rows import DueRow, FireRow, ScheduleRow
 from redrive.schedules import CLOCK_WAS_WRONG, Timing, catch_up
 from redrived.engine.definitions import nearest
 from redrived.engine.planned import Planned

@@ -13,10 +13,7 @@ from redrive.errors import NotFound, UsageProblem
 from redrive.instants import from_datetime
 from redrive.models import plain
 from redrive.protocol.commands import Act, Enqueue, JobOrder
-from redrive.protocol.queries import (
-    ListJobs,
-    ShowJob,
-)
+from redrive.protocol.queries import ListJobs, ShowJob
 from redrived.api import acting, enqueue
 from redrived.api import jobs as api
 from redrived.api.server import Asker

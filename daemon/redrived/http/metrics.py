@@ -24,11 +24,7 @@ from starlette.responses import Response
 
 from redrive import __version__
 from redrive.clock import SECOND
-from redrive.protocol.rows import (
-    DueRow,
-    GroupRow,
-    NodeRow,
-)
+from redrive.protocol.rows import DueRow, GroupRow, NodeRow
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.health import Health

@@ -13,11 +13,7 @@ from sqlalchemy import Connection, select, text
 from redrive.lifecycle import JobState
 from redrive.pipelines.definition import decode
 from redrive.pipelines.states import StepState
-from redrive.protocol.rows import (
-    BatchRow,
-    DueRow,
-    GateRow,
-)
+from redrive.protocol.rows import BatchRow, DueRow, GateRow
 from redrived.store.tables import batches, catalog, gates, phases
 
 # What a live step is called while its job waits; and by what a running job was leased from.

@@ -11,10 +11,7 @@ from sqlalchemy import Connection, text
 
 from redrive.clock import SECOND
 from redrive.errors import AlreadyRunning
-from redrive.protocol.rows import (
-    NodeRow,
-    PoolRow,
-)
+from redrive.protocol.rows import NodeRow, PoolRow
 from redrived.store.leaders import is_term
 from redrived.store.unit import Unit, to_json
 

@@ -12,10 +12,7 @@ from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.doctor import local_checks
 from redrive.errors import Exit, RedriveError
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-)
+from redrive.protocol.queries import Doctor, DoctorReply
 from redrive.protocol.rows import Check
 
 if TYPE_CHECKING:

@@ -13,10 +13,7 @@ from redrive.cli.settings import Settings
 from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
 from redrive.clock import SECOND
-from redrive.protocol.queries import (
-    ListNodes,
-    NodePage,
-)
+from redrive.protocol.queries import ListNodes, NodePage
 from redrive.protocol.rows import NodeRow
 
 _COLUMNS = (

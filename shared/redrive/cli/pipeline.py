@@ -11,12 +11,7 @@ from redrive.cli.output import Column, print_done, print_each, print_json, print
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun
 from redrive.protocol.commands import AddPipeline
-from redrive.protocol.queries import (
-    ListPipelines,
-    PipelinePage,
-    PipelineReply,
-    ShowPipeline,
-)
+from redrive.protocol.queries import ListPipelines, PipelinePage, PipelineReply, ShowPipeline
 from redrive.protocol.rows import PipelineRow
 
 _COLUMNS = (

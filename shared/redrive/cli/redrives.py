@@ -9,10 +9,7 @@ from redrive.cli.output import Column, print_done, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
 from redrive.protocol.commands import Undo
-from redrive.protocol.queries import (
-    ListRedrives,
-    RedrivePage,
-)
+from redrive.protocol.queries import ListRedrives, RedrivePage
 from redrive.protocol.rows import RedriveRow
 
 _COLUMNS = (

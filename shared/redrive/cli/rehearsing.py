@@ -18,10 +18,7 @@ from redrive.cli.verb import Noun, Verb
 from redrive.config.values import format_duration
 from redrive.errors import UsageProblem
 from redrive.models import plain
-from redrive.protocol.queries import (
-    RulesReply,
-    TestRules,
-)
+from redrive.protocol.queries import RulesReply, TestRules
 from redrive.protocol.rows import RuleChange
 
 _TIMELINE = (

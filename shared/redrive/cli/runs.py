@@ -13,10 +13,7 @@ from redrive.cli.settings import Settings
 from redrive.cli.short_lists import Choice, choice_options, sort_option
 from redrive.cli.verb import Verb
 from redrive.models import Run
-from redrive.protocol.queries import (
-    BatchPage,
-    ListBatches,
-)
+from redrive.protocol.queries import BatchPage, ListBatches
 from redrive.protocol.rows import BatchRow
 
 _WITH_A_JOB = ("leased", "retry")

@@ -11,10 +11,7 @@ from redrive.cli.output import Column, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.short_lists import Choice, choice_options
 from redrive.cli.verb import Verb
-from redrive.protocol.queries import (
-    ListSchedules,
-    SchedulePage,
-)
+from redrive.protocol.queries import ListSchedules, SchedulePage
 from redrive.protocol.rows import ScheduleRow
 
 _COLUMNS = (

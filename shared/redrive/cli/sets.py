@@ -16,10 +16,7 @@ from redrive.errors import Exit, PartialResults, UsageProblem
 from redrive.models import plain
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import (
-    Preview,
-    PreviewReply,
-)
+from redrive.protocol.queries import Preview, PreviewReply
 
 if TYPE_CHECKING:
     from redrive.blocking import Client

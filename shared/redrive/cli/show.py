@@ -14,10 +14,7 @@ from redrive.cli.verb import Verb
 from redrive.clock import SECOND
 from redrive.deciding.standing import retrying
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, StepState, plain
-from redrive.protocol.queries import (
-    JobReply,
-    RunReply,
-)
+from redrive.protocol.queries import JobReply, RunReply
 from redrive.protocol.rows import Plan
 
 _SHOWN = 10  # executions, the last ones; as JSON there are all

@@ -23,11 +23,7 @@ from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, Usag
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_answer, decode_as, encode_call
 from redrive.protocol.envelope import Answer
-from redrive.protocol.queries import (
-    Hello,
-    Request,
-    Welcome,
-)
+from redrive.protocol.queries import Hello, Request, Welcome
 
 _NOT_LET_IN = zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _NOBODY = zmq.EVENT_CONNECT_RETRIED

@@ -25,10 +25,7 @@ from redrive.models import Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
 from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY
-from redrive.protocol.queries import (
-    Request,
-    Welcome,
-)
+from redrive.protocol.queries import Request, Welcome
 
 TIMEOUT = 10.0  # seconds
 

@@ -22,10 +22,7 @@ from redrive.errors import DaemonUnreachable
 from redrive.models import Event
 from redrive.protocol.announcements import EVENTS, HEAD, VITALS, EventBatch, Head, Vitals
 from redrive.protocol.codec import decode_as
-from redrive.protocol.queries import (
-    EventPage,
-    Welcome,
-)
+from redrive.protocol.queries import EventPage, Welcome
 
 SILENCE = 3.0  # seconds; the daemon says something each second
 _PAGE = 1000

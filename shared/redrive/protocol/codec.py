@@ -10,10 +10,7 @@ from msgspec import Struct
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Command
 from redrive.protocol.envelope import Answer, Call, Refusal
-from redrive.protocol.queries import (
-    Query,
-    Request,
-)
+from redrive.protocol.queries import Query, Request
 
 Message = TypeVar("Message", bound=Struct)
 Decoded = TypeVar("Decoded")

@@ -16,14 +16,7 @@ from redrive.errors import Exit, NotFound, TryLater
 from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Drain, Trigger
 from redrive.protocol.envelope import MAX_MESSAGE, Answer, Call, Refusal
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-    Fate,
-    FateReply,
-    Hello,
-    Welcome,
-)
+from redrive.protocol.queries import Doctor, DoctorReply, Fate, FateReply, Hello, Welcome
 from redrive.protocol.rows import Check
 from redrived.api.lanes import AT_ONCE
 from redrived.api.server import Asker

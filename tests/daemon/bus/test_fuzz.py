@@ -18,12 +18,7 @@ import zmq
 
 from redrive.protocol import codec
 from redrive.protocol.commands import Act, Drain, Enqueue, JobOrder
-from redrive.protocol.queries import (
-    Classify,
-    Doctor,
-    ListEvents,
-    Request,
-)
+from redrive.protocol.queries import Classify, Doctor, ListEvents, Request
 from support.bus import Raw
 
 SECONDS = float(os.environ.get("REDRIVE_FUZZ_SECONDS", "3"))

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redrive.errors import UsageProblem
-from redrive.protocol.rows import (
-    BatchRow,
-    GateRow,
-)
+from redrive.protocol.rows import BatchRow, GateRow
 from redrived.store import batch_pages
 from redrived.store.runs import NewRun, start
 from support.ground import Ground

@@ -12,11 +12,7 @@ from redrive.lifecycle import JobState
 from redrive.models import Job, Run
 from redrive.protocol.commands import Enqueue, Enqueued, EnqueuedJob, JobOrder, Started
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import (
-    JobPage,
-    JobReply,
-    RunReply,
-)
+from redrive.protocol.queries import JobPage, JobReply, RunReply
 from support.peer import Peer
 
 from .conftest import Redrive

@@ -6,13 +6,7 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
 from redrive.protocol import queries
-from redrive.protocol.queries import (
-    JobPage,
-    JobReply,
-    ListJobs,
-    LogReply,
-    ReadLog,
-)
+from redrive.protocol.queries import JobPage, JobReply, ListJobs, LogReply, ReadLog
 from redrive.protocol.rows import BatchRow, FireRow, GateRow, GroupRow, RedriveRow, ScheduleRow
 from support.peer import Peer, event
 

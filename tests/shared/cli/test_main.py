@@ -11,10 +11,7 @@ import pytest
 from redrive.cli.main import root
 from redrive.models import plain
 from redrive.protocol.queries import StatusReply
-from redrive.protocol.rows import (
-    NodeRow,
-    QueueRow,
-)
+from redrive.protocol.rows import NodeRow, QueueRow
 from support.peer import Peer
 
 from .conftest import Redrive

@@ -6,11 +6,7 @@ from redrive.cli import sets
 from redrive.lifecycle import JobState
 from redrive.models import Job, Run, StepState
 from redrive.protocol.commands import Act, Acted, Outcome, Refused
-from redrive.protocol.queries import (
-    Preview,
-    PreviewReply,
-    RunReply,
-)
+from redrive.protocol.queries import Preview, PreviewReply, RunReply
 from support.peer import Peer
 
 from .conftest import Redrive

@@ -10,11 +10,7 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Job
 from redrive.protocol.commands import Acted, Outcome
-from redrive.protocol.queries import (
-    JobPage,
-    LogReply,
-    PreviewReply,
-)
+from redrive.protocol.queries import JobPage, LogReply, PreviewReply
 from support.peer import Peer
 from support.terminal import in_terminal
 

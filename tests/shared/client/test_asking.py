@@ -21,11 +21,7 @@ from redrive.errors import (
 )
 from redrive.protocol.commands import Done, Drain, Enqueue, Enqueued, EnqueuedJob, JobOrder
 from redrive.protocol.envelope import MAX_MESSAGE, Refusal
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-    FateReply,
-)
+from redrive.protocol.queries import Doctor, DoctorReply, FateReply
 from support.peer import Peer, opened, welcome
 
 

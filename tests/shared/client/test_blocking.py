@@ -9,10 +9,7 @@ from redrive import Client
 from redrive.client import Resync
 from redrive.errors import TryLater, UsageProblem
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import (
-    Doctor,
-    DoctorReply,
-)
+from redrive.protocol.queries import Doctor, DoctorReply
 from support.peer import Peer, event
 
 

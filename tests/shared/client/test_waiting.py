@@ -8,11 +8,7 @@ from redrive.client import AsyncClient
 from redrive.errors import NotFound
 from redrive.lifecycle import JobState
 from redrive.models import Job, Run
-from redrive.protocol.queries import (
-    JobPage,
-    ListJobs,
-    RunReply,
-)
+from redrive.protocol.queries import JobPage, ListJobs, RunReply
 from support.peer import Peer
 
 

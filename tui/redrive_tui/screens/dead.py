@@ -10,16 +10,8 @@ from msgspec import structs
 from textual import on
 from textual.app import ComposeResult
 
-from redrive.protocol.queries import (
-    GroupPage,
-    ListGroups,
-    ListRedrives,
-    RedrivePage,
-)
-from redrive.protocol.rows import (
-    GroupRow,
-    RedriveRow,
-)
+from redrive.protocol.queries import GroupPage, ListGroups, ListRedrives, RedrivePage
+from redrive.protocol.rows import GroupRow, RedriveRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, apart, count, plural, span

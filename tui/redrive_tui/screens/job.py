@@ -10,14 +10,7 @@ from redrive.deciding.standing import retrying
 from redrive.errors import RedriveError
 from redrive.lifecycle import LEASED
 from redrive.models import Event, Job
-from redrive.protocol.queries import (
-    EventPage,
-    JobReply,
-    ListEvents,
-    LogReply,
-    ReadLog,
-    ShowJob,
-)
+from redrive.protocol.queries import EventPage, JobReply, ListEvents, LogReply, ReadLog, ShowJob
 from redrive_tui import keys
 from redrive_tui.formatting import Line, apart, count, state_word
 from redrive_tui.job_cells import when

@@ -9,10 +9,7 @@ from textual import work
 from redrive.errors import RedriveError
 from redrive.lifecycle import FINISHED
 from redrive.models import Job
-from redrive.protocol.queries import (
-    Why,
-    WhyReply,
-)
+from redrive.protocol.queries import Why, WhyReply
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.copying import copyable

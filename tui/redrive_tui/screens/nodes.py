@@ -6,10 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from redrive.models import Job
-from redrive.protocol.queries import (
-    JobPage,
-    ListJobs,
-)
+from redrive.protocol.queries import JobPage, ListJobs
 from redrive.protocol.rows import NodeRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent

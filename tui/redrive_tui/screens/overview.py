@@ -7,12 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from redrive.clock import SECOND
-from redrive.protocol.rows import (
-    Attention,
-    DueRow,
-    NodeRow,
-    QueueRow,
-)
+from redrive.protocol.rows import Attention, DueRow, NodeRow, QueueRow
 from redrive_tui.formatting import Line, duration, percent, plural, seconds_between, size
 from redrive_tui.job_list import term
 from redrive_tui.liveness import liveness

@@ -6,12 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from redrive.models import Run, StepState
-from redrive.protocol.queries import (
-    BatchPage,
-    ListBatches,
-    ListRuns,
-    RunPage,
-)
+from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage
 from redrive.protocol.rows import BatchRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent

@@ -5,14 +5,8 @@ from __future__ import annotations
 from textual import on
 from textual.app import ComposeResult
 
-from redrive.protocol.queries import (
-    ListSchedules,
-    SchedulePage,
-)
-from redrive.protocol.rows import (
-    FireRow,
-    ScheduleRow,
-)
+from redrive.protocol.queries import ListSchedules, SchedulePage
+from redrive.protocol.rows import FireRow, ScheduleRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, Span, duration, until, word_of
