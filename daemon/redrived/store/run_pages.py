@@ -63,12 +63,23 @@ def _conditions(where: str) -> list[ColumnElement[bool]]:
         if not colon:
             conditions.append(runs.c.key.contains(term, autoescape=True))
         elif name in FILTERS:
-            conditions.append(runs.c[name].in_(words.split(",")))
+            wanted = words.split(",")
+            if name == "state":
+                _check_states(wanted)
+            conditions.append(runs.c[name].in_(wanted))
         else:
             raise UsageProblem(
                 f"runs cannot be filtered by {name!r}", hint=f"by {', '.join(FILTERS)}"
             )
     return conditions
+
+
+def _check_states(words: list[str]) -> None:
+    for word in words:
+        if word not in set(RunState):
+            raise UsageProblem(
+                f"runs have no state {word[:40]!r}", hint=f"one of {', '.join(RunState)}"
+            )
 
 
 def _records(connection: Connection, query: Any) -> list[Run]:
