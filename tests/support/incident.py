@@ -426,7 +426,11 @@ def batches() -> list[BatchRow]:
             done=33,
             failed=1,
             cancelled=0,
-            phases={"request": {"done": 39, "dead": 1}, "download": {"queued": 39}},
+            phases={
+                "request": {"done": 39, "dead": 1},
+                "download": {"gated": 39, "skipped": 1},
+                "clear": {"clearing": 1, "waiting": 39},
+            },
             gates=[
                 GateRow(
                     step="download", round=1, unsettled=0, waiting=39, opens_at=NOW + 11 * MINUTE

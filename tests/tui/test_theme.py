@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.pipelines.states import StepState
 from redrive_tui.formatting import GLYPHS
 from redrive_tui.palettes import MONO, PALETTES
 from redrive_tui.theme import (
@@ -63,3 +64,10 @@ def test_mono_uses_no_colour() -> None:
 def test_contrast_is_that_of_the_standard() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+@pytest.mark.parametrize("theme", PALETTES)
+@pytest.mark.parametrize("word", [*StepState, "a-state-of-tomorrow"])
+def test_a_word_that_no_palette_knows_is_shown_all_the_same(theme: str, word: str) -> None:
+    known = word in PALETTES[theme].roles
+    assert style(theme, word) == style(theme, word if known else "dim")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from rich.errors import StyleSyntaxError
 from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
@@ -30,11 +31,17 @@ ENVIRONMENT_COLOURS: Mapping[str, str] = {
 
 @lru_cache
 def style(theme: str, role: str) -> Style:
-    """How a role looks; what is no role is a rich style of its own (colours of output)."""
+    """How a role looks; what is no role is a rich style of its own (colours of output).
+
+    A word that is neither, say a state that another daemon knows, is shown without emphasis.
+    """
     if role.startswith("environment:"):
         return environment_style(theme, role.partition(":")[2])
     palette = PALETTES.get(theme, PALETTES[DEFAULT])
-    return Style.parse(palette.roles.get(role, role or "none"))
+    try:
+        return Style.parse(palette.roles.get(role, role or "none"))
+    except StyleSyntaxError:
+        return Style.parse(palette.roles["dim"])
 
 
 @lru_cache
