@@ -114,7 +114,7 @@ def orders(n: int, queue: str | None = None, **args: object) -> list[JobOrder]:
 
 def test_what_is_enqueued_at_one_is_run_by_both_and_never_twice(two: Nodes) -> None:
     path = str(two.folder / "ran")
-    ids = two["a"].enqueue_many("write", 120, path=path, seconds=0.02)
+    ids = two["a"].enqueue_many("write", 120, path=path, seconds=0.2)
     two["b"].until_all_ended()
     assert sorted(map(int, two.wrote("ran"))) == list(range(120))
     assert set(two.ran_on(two.all_events(two["a"]))) == {"a", "b"}
@@ -304,7 +304,7 @@ def test_what_a_dead_node_ran_is_lost_and_run_by_the_other(two: Nodes, leads: bo
     assert [e.data["node"] for e in two.all_events(living) if e.type == "node_lost"] == [name]
     assert two.until_leader() is living
     dying.start()
-    ids = dying.enqueue_many("write", 40, path=str(two.folder / "ran"), seconds=0.02)
+    ids = dying.enqueue_many("write", 40, path=str(two.folder / "ran"), seconds=0.2)
     for id in ids:
         assert living.until_ended(id).state is JobState.DONE
     assert set(two.ran_on([e for e in two.all_events(living) if e.job in ids])) == {"a", "b"}
@@ -330,7 +330,7 @@ def test_a_node_that_was_stopped_for_long_changes_nothing_and_starts_over(two: N
     eventually(
         lambda: {row.state for row in two["b"].ask.ask(ListNodes()).nodes} == {"up"}, "it is back"
     )
-    ids = two["a"].enqueue_many("write", 40, path=str(two.folder / "ran"), seconds=0.02)
+    ids = two["a"].enqueue_many("write", 40, path=str(two.folder / "ran"), seconds=0.2)
     for id in ids:
         two["a"].until_ended(id)
     fresh = [e for e in two.all_events(two["a"]) if e.job in ids]
