@@ -93,12 +93,13 @@ def _text(name: str, service: str) -> str:
 
 def _feed(client: Client, stop: threading.Event) -> None:
     numbers = [count() for _ in FEEDS]
-    for (_, feed), number in zip(FEEDS, numbers, strict=True):
-        _try(feed, client, next(number))
-    while not stop.wait(TICK):
+    is_first = True
+    while is_first or not stop.wait(TICK):
         for (every, feed), number in zip(FEEDS, numbers, strict=True):
-            if random.random() < TICK / every:
+            # Looked at before each: a daemon that does not answer costs a timeout every time.
+            if not stop.is_set() and (is_first or random.random() < TICK / every):
                 _try(feed, client, next(number))
+        is_first = False
 
 
 def _try(feed: Feed, client: Client, number: int) -> None:
