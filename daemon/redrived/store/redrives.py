@@ -193,7 +193,9 @@ def _change(unit: Unit, each: Change) -> bool:
     changed = unit.execute(
         "UPDATE redrives SET state = :state, why = coalesce(:why, why),"
         " options = coalesce(:options, options), finished_at = :finished_at"
-        " WHERE id = :id AND state <> :state",
+        " WHERE id = :id AND state <> :state"
+        # What has ended stays so, whoever had begun its next step; but it can be undone.
+        " AND (state IN ('canary', 'running', 'paused', 'watching') OR :state = 'undone')",
         id=each.redrive,
         state=each.state,
         why=each.why,

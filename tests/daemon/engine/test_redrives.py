@@ -9,6 +9,7 @@ from redrive.protocol.commands import Act, PauseIt, Undo
 from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives
+from redrived.store.redrives import Change, change
 from support.engine import TESTER, Bench, running
 
 CONFIG = """
@@ -106,6 +107,8 @@ async def test_an_undo_puts_back_what_nobody_has_begun(tmp_path: Path) -> None:
                 1,
             )
             assert (await bench.told(id))[-1] == "redrive_undone"
+        late = Change(redrive=acted.redrive, state="watching", event="redrive_requeued")
+        assert not await bench.engine.store.submit(change, late)
         assert (await row(bench)).state == "undone"
 
 
