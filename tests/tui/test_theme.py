@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 import pytest
 
+from redrive.config import sections
 from redrive.pipelines.states import StepState
 from redrive_tui.formatting import GLYPHS
 from redrive_tui.palettes import MONO, PALETTES
@@ -71,3 +74,7 @@ def test_contrast_is_that_of_the_standard() -> None:
 def test_a_word_that_no_palette_knows_is_shown_all_the_same(theme: str, word: str) -> None:
     known = word in PALETTES[theme].roles
     assert style(theme, word) == style(theme, word if known else "dim")
+
+
+def test_the_config_names_the_palettes_there_are() -> None:
+    assert get_args(get_type_hints(sections.Console)["theme"]) == tuple(PALETTES)

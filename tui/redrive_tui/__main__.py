@@ -44,7 +44,7 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
     from redrive_tui.app import Console, Settings
     from redrive_tui.formatting import Look
     from redrive_tui.link import Link
-    from redrive_tui.palettes import DEFAULT, MONO
+    from redrive_tui.palettes import MONO
     from redrive_tui.terminal import show
     from redrive_tui.views import Views, views_path
 
@@ -53,7 +53,7 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
     app = Console(
         link,
         Settings(
-            theme=MONO if os.environ.get("NO_COLOR") else console.theme or DEFAULT,
+            theme=MONO if os.environ.get("NO_COLOR") else console.theme,
             look=Look(ascii=options.ascii),
             keymap=keymap.load(Path(console.keymap)) if console.keymap else {},
             read_only=options.read_only,

@@ -82,7 +82,7 @@ class Console(Section, frozen=True, kw_only=True):
     colour: str = "blue"
     protected: bool = False
     keymap: FilePath | None = None
-    theme: str | None = None
+    theme: Literal["dark", "light", "high-contrast", "colour-blind", "mono"] = "dark"
 
 
 class Queue(Section, frozen=True, kw_only=True):
