@@ -71,7 +71,8 @@ def carry_out(
             if where is not None:
                 wish = replace(wish, newest=newest)
         acted: Acted = client.ask(wish, timeout=_TIMEOUT)
-        if not is_set and _agrees_to_do_again(acted.outcomes[0]):
+        alone = acted.outcomes[0] if acted.outcomes and not is_set else None  # a redrive has none
+        if alone is not None and _agrees_to_do_again(alone):
             acted = client.ask(replace(wish, again=True), timeout=_TIMEOUT)
     if acted.redrive is not None:
         return _tell_redrive(settings, acted.redrive, acted.total)

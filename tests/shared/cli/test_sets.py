@@ -107,6 +107,12 @@ def test_a_redrive_prints_its_id(peer: Peer, redrive: Redrive) -> None:
     ]
 
 
+def test_a_redrive_of_one_job_is_told_as_a_redrive(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Act"] = Acted(outcomes=[], redrive=4, total=1)
+    said = redrive("requeue", 12, "--pace", "5/min", "--json")
+    assert said.object == {"redrive": 4, "total": 1}
+
+
 def test_a_run_goes_on_from_a_step(peer: Peer, redrive: Redrive) -> None:
     redrive("requeue", "r7", "--from", "parse")
     assert peer.asked_for("Act") == [Act(verb="requeue", ids=["r7"], from_step="parse")]
