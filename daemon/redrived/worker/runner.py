@@ -49,7 +49,7 @@ class Runner:
         """Run what is in hand until told to leave."""
         hand, outbox = self._hand, self._outbox
         now = flushed = _monotonic()
-        since_epoch = 0
+        since_epoch = time.time_ns() // 1000 - now  # work may be here before the first wait
         while not hand.leaving:
             row = hand.take()
             if row is None:
