@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 
-from redrive.errors import AlreadyRunning
+from redrive.errors import AlreadyRunning, ConfigProblem, TryLater
 
 
 class InstanceLock:
@@ -17,8 +18,7 @@ class InstanceLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        file = self._open()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -31,6 +31,21 @@ class InstanceLock:
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
+
+    def _open(self) -> int:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise TryLater(
+                    f"there is no room in {self.path.parent}", hint="make some on its disk"
+                ) from None
+            raise ConfigProblem(
+                f"{self.path.parent} cannot be used as a folder: {error.strerror}",
+                hint="look at its rights, or let `[daemon]` name another `state_dir` or"
+                " `runtime_dir`",
+            ) from None
 
     def release(self) -> None:
         if self._file is not None:

@@ -27,6 +27,15 @@ def failed_start(folder: Path, config: str = "") -> tuple[int, str]:
     return daemon.process.wait(PATIENCE), daemon.log.read_text()
 
 
+@pytest.mark.parametrize("folder", ["state", "run"])
+def test_a_folder_that_cannot_be_one_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).write_text("in the way")
+    code, said = failed_start(tmp_path)
+    assert code == Exit.CONFIG
+    assert f"/{folder} cannot be used as a folder" in said
+    assert "Traceback" not in said
+
+
 def test_a_database_that_is_away_is_tried_again_later(tmp_path: Path) -> None:
     code, said = failed_start(tmp_path, AWAY)
     assert code == Exit.TRY_LATER
