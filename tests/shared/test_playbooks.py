@@ -95,6 +95,22 @@ def test_a_name_given_with_it_comes_first() -> None:
     assert read_playbook(YAML, CONFIG, "other").name == "other"
 
 
+def test_a_playbook_without_a_name_bears_that_of_its_file() -> None:
+    nameless = YAML.replace("name: report\n", "")
+    assert read_playbook(nameless, CONFIG, file="plays/nightly.yaml").name == "nightly"
+    assert read_playbook(nameless, CONFIG, "other", "nightly.yaml").name == "other"
+    assert read_playbook(YAML, CONFIG, file="nightly.yaml").name == "report"
+    with pytest.raises(ConfigRejected, match='"name" is missing'):
+        read_playbook(nameless, CONFIG, file="my nightly.yaml")
+
+
+def test_its_mistakes_are_told_with_the_name_of_its_file() -> None:
+    with pytest.raises(ConfigRejected, match=r"^plays/bad\.yaml:2: "):
+        read_playbook("name: x\nworkflow: 5", CONFIG, file="plays/bad.yaml")
+    with pytest.raises(ConfigRejected, match=r"^plays/bad\.yaml:1: not YAML: "):
+        read_playbook("name: x: y", CONFIG, file="plays/bad.yaml")
+
+
 MISTAKES = [
     ("workflow:\n  - step: a\n    task: store\n", '1: "name" is missing, expected the name'),
     ("name: x\n", "1: got no step, expected at least one"),

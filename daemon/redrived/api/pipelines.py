@@ -12,7 +12,7 @@ from redrived.engine.engine import Engine
 
 
 async def add(engine: Engine, asker: Asker, request: AddPipeline) -> Done:
-    entry = await engine.pipelines.add(request.source, request.name, asker.who)
+    entry = await engine.pipelines.add(request, asker.who)
     return Done(
         text=f"pipeline {entry.name} is registered in version {entry.version}",
         data={"name": entry.name, "version": entry.version},

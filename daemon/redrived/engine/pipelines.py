@@ -10,6 +10,7 @@ from redrive.config import Config, ConfigRejected
 from redrive.errors import NotFound
 from redrive.pipelines import Definition, define, read_playbook
 from redrive.pipelines.definition import pinned_name
+from redrive.protocol.commands import AddPipeline
 from redrive.protocol.rows import PipelineRow
 from redrived.engine.definitions import Definitions, nearest
 from redrived.store import catalog
@@ -70,11 +71,12 @@ class Pipelines:
                     " yet; `redrive pipeline add FILE` registers a playbook"
                 )
 
-    async def add(self, source: str, name: str | None, by: str) -> Entry:
+    async def add(self, playbook: AddPipeline, by: str) -> Entry:
         """Register a playbook; the same text again makes no new version."""
         config = self._engine.definitions.config
-        definition = read_playbook(source, config, name).define(config)
-        item = Registration(definition=definition, source=source, by=by)
+        source = playbook.source
+        read = read_playbook(source, config, playbook.name, playbook.file)
+        item = Registration(definition=read.define(config), source=source, by=by)
         entry = await self._engine.store.submit(register, item)
         await self._read()
         self._engine.use(config)

@@ -30,12 +30,13 @@ def pipeline() -> None:
 
 @pipeline.command(examples=["redrive pipeline add playbook.yaml"])
 @click.argument("file", type=click.File("r"))
-@click.option("--name", metavar="NAME", help="Instead of the one in the file.")
+@click.option("--name", metavar="NAME", help="Instead of the one in the file, or the file's.")
 @click.pass_obj
 def add(settings: Settings, file: IO[str], name: str | None) -> None:
     """Register the playbook FILE as a new version of its pipeline."""
     with settings.client() as client:
-        print_done(settings.as_json, client.ask(AddPipeline(source=file.read(), name=name)))
+        request = AddPipeline(source=file.read(), name=name, file=_name_of(file))
+        print_done(settings.as_json, client.ask(request))
 
 
 @pipeline.command("list", examples=["redrive pipeline list"])
@@ -66,6 +67,11 @@ def show(settings: Settings, name: str, version: int | None) -> None:
     say(f"{reply.name} version {reply.version}")
     say(reply.graph)
     say(f"\n{reply.source}")
+
+
+def _name_of(file: IO[str]) -> str | None:
+    """Standard input has none."""
+    return None if file.name == "<stdin>" else file.name
 
 
 def _row(row: PipelineRow) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """A playbook: a pipeline in a text of its own, YAML or TOML, with the tasks it brings along.
 
-    name: report
+    name: report                      # without it, the file's
     workflow:
       - step: fetch
         type: http                    # or python, shell
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, cast
 
 from msgspec import Struct, field
@@ -29,6 +29,7 @@ from redrive.config.problems import ConfigRejected, Enough, Places, Problem, Pro
 from redrive.config.reader import Reader
 from redrive.config.sections import Config, HttpCall, Name, Pipeline, Shows, Step, Task
 from redrive.config.task_checks import check_task
+from redrive.config.values import parse_name
 from redrive.pipelines.definition import Definition, define
 from redrive.pipelines.yaml_text import YamlProblem, YamlText
 
@@ -97,14 +98,19 @@ _KEYS_OF: Mapping[Kind | None, frozenset[str]] = {
 }
 
 
-def read_playbook(source: str, config: Config, name: str | None = None) -> Playbook:
-    """The playbook in `source`; `ConfigRejected` names everything that is wrong with it."""
-    label = name or "playbook"
+def read_playbook(
+    source: str, config: Config, name: str | None = None, file: str | None = None
+) -> Playbook:
+    """The playbook in `source`; `ConfigRejected` names everything that is wrong with it.
+
+    `name` comes before the one in the text, and that before the name of the `file` it was in.
+    """
+    label = file or name or "playbook"
     values, places = _parse(source, label)
     problems = _Mistakes(label, places)
     reader = Reader(Path(config.folder), {}, problems)
     try:
-        playbook = _read(values, name, reader, config, problems)
+        playbook = _read(values, name, file, reader, config, problems)
     except Enough:
         playbook = None  # what was found is told below
     if found := problems.in_file_order():
@@ -134,10 +140,15 @@ def _is_toml(source: str) -> bool:
 
 
 def _read(
-    values: Any, name: str | None, reader: Reader, config: Config, problems: Problems
+    values: Any,
+    name: str | None,
+    file: str | None,
+    reader: Reader,
+    config: Config,
+    problems: Problems,
 ) -> Playbook:
     text = reader.section(_Text, values)
-    called = name or text.name
+    called = name or text.name or _name_of(file)
     if called is None:
         problems.doubt((), '"name" is missing, expected the name of the pipeline')
     elif called in config.pipelines:
@@ -154,6 +165,14 @@ def _read(
     ours = [replace(each, task=None) if each.name in tasks else each for each in steps]
     check_steps(ours, ("workflow",), config, problems)
     return Playbook(called or "", Pipeline(steps=steps, shows=text.shows, mode=text.mode), tasks)
+
+
+def _name_of(file: str | None) -> str | None:
+    """What the playbook in a file is called, unless it says so itself."""
+    try:
+        return None if file is None else parse_name(PurePath(file).stem)
+    except ValueError:
+        return None
 
 
 def _step(

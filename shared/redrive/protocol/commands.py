@@ -187,7 +187,8 @@ class Backup(Request, frozen=True, kw_only=True):
 class AddPipeline(Request, frozen=True, kw_only=True):
     Reply = Done
     source: str  # the playbook's text
-    name: str | None = None
+    name: str | None = None  # instead of the one in the text
+    file: str | None = None  # where the text was, as its mistakes are told
 
 
 Command = (

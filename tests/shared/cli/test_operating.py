@@ -41,7 +41,9 @@ def test_a_playbook_is_sent_as_its_text(peer: Peer, redrive: Redrive, tmp_path: 
     file = tmp_path / "playbook.yaml"
     file.write_text("workflow: []\n")
     assert redrive("pipeline", "add", file).code == 0
-    assert peer.asked_for("AddPipeline")[0].source == "workflow: []\n"
+    assert peer.asked_for("AddPipeline") == [
+        commands.AddPipeline(source="workflow: []\n", file=str(file))
+    ]
 
 
 def test_a_reload_says_what_changed(peer: Peer, redrive: Redrive) -> None:
