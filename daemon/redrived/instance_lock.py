@@ -1,4 +1,4 @@
-"""One daemon per state directory: a lock taken before anything is touched."""
+"""One daemon per state folder, and per folder of sockets: a lock taken before anything else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from redrive.errors import AlreadyRunning, ConfigProblem, TryLater
 class InstanceLock:
     """Held by an open file, so it goes with the process however that ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: str = "state_dir") -> None:
         self.path = folder / "redrived.lock"
+        self._key = key  # of [daemon], which names the folder
         self._file: int | None = None
 
     def take(self) -> None:
@@ -26,7 +27,7 @@ class InstanceLock:
             os.close(file)
             raise AlreadyRunning(
                 f"another redrived (pid {holder}) holds {self.path.parent}",
-                hint="`redrive status` talks to it; a second one needs a state_dir of its own",
+                hint=f"`redrive status` talks to it; a second one needs a {self._key} of its own",
             ) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

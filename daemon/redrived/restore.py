@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from redrive.config import Config, find_config, load, state_dir, store_url
-from redrive.errors import RedriveError, UsageProblem
+from redrive.errors import AlreadyRunning, RedriveError, UsageProblem
 from redrived.instance_lock import InstanceLock
 from redrived.store.backup import Copy, examine, sync
 from redrived.store.database import Database
@@ -40,7 +40,11 @@ def restore(config: Config, backup: Path) -> Restored:
             "the store is PostgreSQL, which redrive does not restore",
             hint="stop every daemon and use `pg_restore --clean`",
         )
-    lock.take()
+    try:
+        lock.take()
+    except AlreadyRunning as problem:
+        problem.hint = "nothing was restored: stop it first, with `redrive drain` or systemd"
+        raise
     try:
         copy = examine(backup)
         aside = _put_aside(database.path)

@@ -55,12 +55,12 @@ class Supervisor:
 
     async def run(self) -> None:
         """Until told to stop. Raises what made it fail."""
-        folders = dict.fromkeys((self.state_dir.resolve(), self.runtime_dir.resolve()))
-        locks = [InstanceLock(folder) for folder in folders]
+        folders = {self.state_dir.resolve(): "state_dir"}
+        folders.setdefault(self.runtime_dir.resolve(), "runtime_dir")  # it may be the same one
+        locks = [InstanceLock(folder, key) for folder, key in folders.items()]
         for lock in locks:
             lock.take()
         try:
-            os.chdir(self.config.folder)  # where commands run, so that they start the fast way
             become_parent()
             # Relative to the config, as everything in it; starting a command is cheapest here.
             os.chdir(self.config.folder)

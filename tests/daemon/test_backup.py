@@ -119,8 +119,9 @@ async def test_nothing_is_restored_under_a_running_daemon(tmp_path: Path) -> Non
     lock = InstanceLock(tmp_path)
     lock.take()
     try:
-        with pytest.raises(AlreadyRunning):
+        with pytest.raises(AlreadyRunning) as refused:
             restore(Config(daemon=Daemon(state_dir=str(tmp_path))), tmp_path / "copy.db")
+        assert "stop it first" in refused.value.hint
     finally:
         lock.release()
 

@@ -194,12 +194,16 @@ def test_a_command_to_a_daemon_that_stands_still_is_not_done_when_it_goes_on(
 
 
 @pytest.mark.parametrize(
-    "change",
-    [("", ""), ('state_dir = "./state"', 'state_dir = "./other"'), ('"./run"', '"./other"')],
+    ("change", "shared"),
+    [
+        (("", ""), "state"),
+        (('state_dir = "./state"', 'state_dir = "./other"'), "runtime"),
+        (('"./run"', '"./other"'), "state"),
+    ],
     ids=["the same config", "the same sockets", "the same store"],
 )
 def test_f23_a_second_daemon_exits_with_69_and_the_first_one_is_unharmed(
-    daemon: Trial, change: tuple[str, str]
+    daemon: Trial, change: tuple[str, str], shared: str
 ) -> None:
     sockets = {path: path.stat().st_ino for path in (daemon.folder / "run").iterdir()}
     config = daemon.folder / "second.toml"
@@ -215,6 +219,7 @@ def test_f23_a_second_daemon_exits_with_69_and_the_first_one_is_unharmed(
 
     assert second.returncode == Exit.UNAVAILABLE, second
     assert f"another redrived (pid {daemon.pid}) holds" in second.stderr
+    assert f"a second one needs a {shared}_dir of its own" in second.stderr
     assert {path: path.stat().st_ino for path in (daemon.folder / "run").iterdir()} == sockets
     assert daemon.until_ended(daemon.enqueue("say")).state is JobState.DONE
 
