@@ -26,6 +26,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     ended: facts.Ended
     metrics: dict[str, Any] | None = None
     log: bool = False  # it wrote something
+    is_too_long: bool = False  # and more than `limits.output`
     first: tuple[str, dict[str, Any]] | None = None  # an event before all others
     known: dict[str, Any] = {}  # for conditions
     left: dict[str, list[int]] = {}  # processes that ran away, or cannot be killed

@@ -131,16 +131,15 @@ class PythonRunner:
             for tell in self.when_ran:
                 tell(job.task, report.took / 1_000_000)
             ended_at = report.began + report.took
-            if report.wrote:
-                self._cut_output(job)
+            too_long = report.wrote and self._cut_output(job)
             if self._is_marked_by(job):
                 worker.retire()
             if report.progress is not None:
                 self._signs.last(job, ended_at, _progress(report.progress))
-            if report.outcome == "done":
+            if report.outcome == "done" and not too_long:
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
             else:
-                self._settler.reported(job, report, attempt, ended_at)
+                self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
         for task, (jobs, took) in spent.items():
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)
@@ -190,10 +189,15 @@ class PythonRunner:
         self._return(list(hand.values()))
         if current is not None and began is not None:
             attempt = self._attempts.pop(current.id, current.lease)
-            if loss.wrote:
-                self._cut_output(current)
-            how, left = _how_it_died(loss), loss.left.told()
-            self._settler.lost(current, attempt, began[2], how, wrote=loss.wrote, left=left)
+            self._settler.lost(
+                current,
+                attempt,
+                began[2],
+                _how_it_died(loss),
+                wrote=loss.wrote,
+                too_long=loss.wrote and self._cut_output(current),
+                left=loss.left.told(),
+            )
         self._settler.freed()
 
     def _return(self, jobs: Sequence[InHand]) -> None:
@@ -207,10 +211,12 @@ class PythonRunner:
                 self._settler.returned(job, attempt)
         self._settler.gave_back(unbegun)
 
-    def _cut_output(self, job: InHand) -> None:
+    def _cut_output(self, job: InHand) -> bool:
+        """Keep what the limit allows; whether it wrote more."""
         definition = self._definitions.tasks.get(job.task)
-        if definition is not None:
-            self._outputs.cut(job.id, job.execution, definition.task.limits.output)
+        if definition is None:
+            return False
+        return self._outputs.cut(job.id, job.execution, definition.task.limits.output)
 
     async def _answer(self, worker: Worker, ask: wire.Ask) -> None:
         job = self._hands.get(worker, {}).get(ask.job)

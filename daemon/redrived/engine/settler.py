@@ -75,9 +75,15 @@ class Settler:
         self.freed()
 
     def reported(
-        self, job: InHand, report: wire.Report, attempt: Attempt | None, ended_at: int
+        self,
+        job: InHand,
+        report: wire.Report,
+        attempt: Attempt | None,
+        ended_at: int,
+        *,
+        too_long: bool,
     ) -> None:
-        """A worker tells of an attempt that did not succeed."""
+        """A worker tells of an attempt that did not succeed, or whose output is too long."""
         ended, known = reported_end(job, report)
         self._settle(
             attempt,
@@ -88,6 +94,7 @@ class Settler:
                 ended=ended or self._failed(job, report_evidence(job, report)),
                 metrics=report.metrics,
                 log=report.wrote,
+                is_too_long=too_long,
                 known=known,
             ),
         )
@@ -96,7 +103,8 @@ class Settler:
         """A command has ended; a success is the caller's to tell, with others."""
         job = attempt.job
         metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
-        if exited.code == 0 and attempt.ending is None:
+        too_long = exited.output > attempt.definition.task.limits.output
+        if exited.code == 0 and attempt.ending is None and not too_long:
             told: dict[str, Any] = {"log": log_name(job)} if exited.output else {}
             told |= exited.ended.told()
             if metrics:
@@ -111,6 +119,7 @@ class Settler:
                 ended=self._failed(job, exit_evidence(job, exited)),
                 metrics=metrics,
                 log=exited.output > 0,
+                is_too_long=too_long,
                 known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
                 left=exited.ended.told(),
             ),
@@ -146,6 +155,7 @@ class Settler:
         how: str,
         *,
         wrote: bool,
+        too_long: bool,
         left: dict[str, list[int]],
     ) -> None:
         """The process that ran an attempt is gone without a word."""
@@ -159,6 +169,7 @@ class Settler:
                 ended_at=self._clock.now(),
                 ended=self._failed(job, evidence),
                 log=wrote,
+                is_too_long=too_long,
                 first=None if ending else ("action_lost", {"how": how}),
                 left=left,
             ),
@@ -231,7 +242,10 @@ class Settler:
 
     def _settle(self, attempt: Attempt | None, told: End) -> None:
         job = told.job
-        match attempt.ending if attempt is not None else None:
+        ending = attempt.ending if attempt is not None else None
+        if ending is None and told.is_too_long:  # it ended before anybody looked
+            ending = Ending.LOG_LIMIT
+        match ending:
             case Ending.CANCEL | Ending.KILL as how:
                 kind = "job_cancelled" if how is Ending.CANCEL else "job_killed"
                 self._cancelled(told, kind, attempt.by if attempt else None)
@@ -266,12 +280,12 @@ class Settler:
         return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
 
     def _too_talkative(self, attempt: Attempt | None, told: End) -> End:
-        assert attempt is not None
-        limit = attempt.definition.task.limits.output
+        definition = attempt.definition if attempt else self.definitions.tasks[told.job.task]
+        limit = definition.task.limits.output
         evidence = Evidence(
             task=told.job.task,
             stage=told.job.step or told.job.task,
-            message=f"it wrote more than {limit} bytes of output",
+            message=f"it wrote more than {limit} bytes of output; see `limits.output`",
             said=Said(category="permanent", type="log_limit"),
         )
         return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)

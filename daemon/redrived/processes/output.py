@@ -101,14 +101,16 @@ class Outputs:
             _save_marks(output.marks, f"{path}.idx")
         del self._live[output.job, output.execution]
 
-    def cut(self, job: int, execution: int, limit: int) -> None:
-        """Keep no more of what a worker has put there than the limit."""
+    def cut(self, job: int, execution: int, limit: int) -> bool:
+        """Keep no more of what a worker has put there than the limit; whether there was more."""
         path = f"{self._path(job, execution)}.out"
         try:
-            if os.path.getsize(path) > limit:
-                os.truncate(path, limit)
+            if os.path.getsize(path) <= limit:
+                return False
+            os.truncate(path, limit)
         except OSError:
-            pass  # gone with its folder
+            return False  # gone with its folder
+        return True
 
     def read_live(self, path: str, offset: int, limit: int) -> Page:
         """The same as `read`, of what a worker prints just now."""

@@ -59,6 +59,26 @@ grace = "100ms"
 [tasks.flood]
 command = "yes"
 limits = { output = "1M" }
+[tasks.burst]
+command = "head -c 2000000 /dev/zero"
+retry = "quick"
+limits = { output = "1M" }
+[tasks.burst_and_fail]
+command = "head -c 2000000 /dev/zero; exit 75"
+retry = "quick"
+limits = { output = "1M" }
+[tasks.hold_and_burst]
+command = "trap 'head -c 2000000 /dev/zero; exit' TERM; sleep 60 & wait"
+limits = { output = "1M" }
+grace = "5s"
+[tasks.shout]
+python = "handlers:shout"
+retry = "quick"
+limits = { output = "1M" }
+[tasks.shout_and_vanish]
+python = "handlers:shout_and_vanish"
+retry = "quick"
+limits = { output = "1M" }
 """
 
 HANDLERS = """
@@ -86,6 +106,13 @@ def vanish():
 
 def hang():
     time.sleep(60)
+
+def shout():
+    print("x" * 2_000_000)
+
+def shout_and_vanish():
+    shout()
+    os._exit(7)
 
 def silent():
     redrive.current_job().heartbeat()
@@ -203,14 +230,31 @@ async def test_what_is_noticed_is_written_down_before_it_is_ended(
         ]
 
 
-async def test_an_attempt_that_writes_too_much_is_ended(folder: Path) -> None:
+@pytest.mark.parametrize("task", ["flood", "burst", "burst_and_fail", "shout", "shout_and_vanish"])
+async def test_an_attempt_that_writes_too_much_fails_however_soon_it_ends(
+    folder: Path, task: str
+) -> None:
     async with running(folder, TASKS) as bench:
-        [id] = await bench.enqueue("flood")
+        [id] = await bench.enqueue(task)
         job = await bench.ended(id)
 
         assert job.error is not None
+        assert (job.state, job.reason, job.attempts) == (JobState.DEAD, "permanent", 1)
         assert job.error.error_type == "log_limit"
-        assert bench.engine.outputs.read(id, 1).size <= 1024 * 1024
+        assert job.error.message == (
+            "it wrote more than 1048576 bytes of output; see `limits.output`"
+        )
+        assert bench.engine.outputs.read(id, 1).size == 1024 * 1024
+
+
+async def test_a_burst_does_not_undo_a_cancel(folder: Path) -> None:
+    """What a person asked for is what the job became, whatever it printed meanwhile."""
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("hold_and_burst")
+        await bench.event("action_started", id)
+        await acting.act(bench.engine, TESTER, Act(verb="cancel", ids=[str(id)]))
+
+        assert (await bench.ended(id)).state is JobState.CANCELLED
 
 
 @pytest.mark.parametrize("task", ["sleep", "hang"])
