@@ -10,6 +10,7 @@ import platform
 import shutil
 import sqlite3
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -83,9 +84,22 @@ def _folders(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _folder(name: str, folder: Path) -> Check:
-    if not folder.exists():
+    try:
+        facts = folder.stat()
+    except PermissionError:
+        return Check(name=name, ok=True, text=f"{folder} is not yours to look at")
+    except OSError:  # it is not there, or something else is in its place
+        facts = None
+    is_ours = facts is None or os.geteuid() in (0, facts.st_uid)
+    if is_ours and (error := _trouble(folder)) is not None:
+        return Check(
+            name=name,
+            ok=False,
+            text=f"{folder} cannot be {'made' if facts is None else 'used'}: {error.strerror}",
+            hint=f"let `{name}` in [daemon] name a folder that the daemon's user may write to",
+        )
+    if facts is None:
         return Check(name=name, ok=True, text=f"{folder} will be made by the daemon")
-    facts = folder.stat()
     if facts.st_mode & stat.S_IWOTH or (name == "state_dir" and facts.st_mode & 0o077):
         return Check(
             name=name,
@@ -94,6 +108,20 @@ def _folder(name: str, folder: Path) -> Check:
             hint=f"chmod 700 {folder}",
         )
     return Check(name=name, ok=True, text=f"{folder} belongs to uid {facts.st_uid}")
+
+
+def _trouble(folder: Path) -> OSError | None:
+    """Why nothing can be made there, if so: tried, for modes do not tell of every reason."""
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".redrive-", dir=_there(folder)))
+    except OSError as error:
+        return error
+    return None
+
+
+def _there(folder: Path) -> Path:
+    """The folder, or what there is of the way to it."""
+    return next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
 
 
 def _store_file(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -148,7 +176,7 @@ def _secrets(config: Config) -> Iterator[Check]:
 
 
 def _space(folder: Path) -> Check:
-    there = next(place for place in (folder, *folder.parents) if place.exists())
+    there = _there(folder)
     usage = shutil.disk_usage(there)
     return Check(
         name="disk",

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from redrive import doctor
+from redrive import doctor, interpreters
 from redrive.config import load
 from redrive.doctor import local_checks
 from redrive.protocol.rows import Check
+from support.daemon import eventually
+from support.processes import is_alive
 
 CONFIG = """
 [daemon]
@@ -58,6 +60,22 @@ def test_a_pool_that_does_not_find_its_functions_says_why(
     assert "[pools.default] path" in found.hint
 
 
+def test_a_module_that_never_ends_its_import_is_named(
+    app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreters, "PATIENCE", 2.0)
+    (app / "app" / "handlers.py").write_text(
+        "import subprocess\nprint('loud', flush=True)\n"
+        "started = subprocess.Popen(['sleep', '600'])\n"
+        f"open('{app}/pid', 'w').write(str(started.pid))\nstarted.wait()"
+    )
+    found = check(app, "pool default")
+    assert not found.ok
+    assert "the import of handlers has not ended after 2 s" in found.text
+    assert "import sys" not in found.text + found.hint
+    eventually(lambda: not is_alive(int((app / "pid").read_text())), "what it started is gone")
+
+
 def test_what_lies_beside_the_config_is_not_found_by_accident(app: Path) -> None:
     (app / "app" / "handlers.py").rename(app / "handlers.py")
     assert "No module named 'handlers'" in check(app, "pool default").text
@@ -79,6 +97,29 @@ def test_a_state_folder_open_to_others_is_found(app: Path) -> None:
     (app / "state").chmod(0o755)
     found = check(app, "state_dir")
     assert (found.ok, found.hint) == (False, f"chmod 700 {app}/state")
+
+
+@pytest.mark.parametrize("name", ["state_dir", "runtime_dir"])
+@pytest.mark.parametrize(
+    ("folder", "reason"),
+    [("/proc/nowhere", "No such file or directory"), ("in_the_way", "Not a directory")],
+)
+def test_a_folder_that_cannot_be_made_is_found(
+    app: Path, name: str, folder: str, reason: str
+) -> None:
+    (app / "in_the_way").touch()
+    default = {"state_dir": '"state"', "runtime_dir": '"run"'}[name]
+    for deeper in ("", "/deeper"):
+        config = CONFIG.replace(f"{name} = {default}", f'{name} = "{folder}{deeper}"')
+        found = check(app, name, config)
+        assert not found.ok
+        assert reason in found.text
+        assert f"`{name}`" in found.hint
+
+
+def test_a_folder_that_can_be_made_is_not_made_by_looking(app: Path) -> None:
+    assert check(app, "state_dir").ok
+    assert sorted(path.name for path in app.iterdir()) == ["app", "config.toml"]
 
 
 def test_a_store_open_to_others_is_found(app: Path) -> None:
