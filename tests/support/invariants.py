@@ -24,13 +24,13 @@ def check(ground: Ground) -> None:
     with ground.database.readers.connect() as connection:
         rows = [dict(row) for row in connection.execute(text(_JOB)).mappings()]
         log = events.after(connection, 0, 1_000_000)
-        counts = tallies.read(connection)
+        counts, aside = tallies.read_with_waits(connection)
         head = events.head(connection)
         last = connection.execute(
             text("SELECT value FROM counters WHERE name = 'job'")
         ).scalar_one()
     _rows_make_sense(rows)
-    _counts_are_right(rows, counts)
+    _counts_are_right(rows, counts, aside)
     _states_are_the_fold_of_their_events(rows, log)
     assert not log or log[-1].seq == head
     assert max((row["id"] for row in rows), default=0) <= last
@@ -59,12 +59,27 @@ def _rows_make_sense(rows: list[dict[str, Any]]) -> None:
     assert all(n == 1 for n in keys.values()), keys
 
 
-def _counts_are_right(rows: list[dict[str, Any]], counts: tallies.Counts) -> None:
+def _counts_are_right(
+    rows: list[dict[str, Any]], counts: tallies.Counts, aside: tallies.Counts
+) -> None:
+    words = {
+        ("queued", "due"): "scheduled",
+        ("queued", "held"): "held",
+        ("retry", "held"): "held retry",
+    }
     real: tallies.Counts = {}
+    real_aside: tallies.Counts = {}
     for row in rows:
-        states = real.setdefault(row["queue"], {}).setdefault(row["task"], {})
-        states[row["state"]] = states.get(row["state"], 0) + 1
+        _count(real, row, row["state"])
+        if (word := words.get((row["state"], row["waits"]))) is not None:
+            _count(real_aside, row, word)
     assert counts == real
+    assert aside == real_aside
+
+
+def _count(counts: tallies.Counts, row: dict[str, Any], word: str) -> None:
+    words = counts.setdefault(row["queue"], {}).setdefault(row["task"], {})
+    words[word] = words.get(word, 0) + 1
 
 
 def _states_are_the_fold_of_their_events(rows: list[dict[str, Any]], log: list[Event]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
 
 from redrive.clock import SECOND
 from redrive.protocol.queries import ListNodes, ListQueues, NodePage, QueuePage, Status, StatusReply
@@ -16,22 +18,41 @@ SOON = 15 * 60 * SECOND  # how far ahead "what falls due" looks
 OLD = 60 * SECOND  # a ready job that waits longer in a full queue deserves a word
 
 
+class Waiting(Struct, frozen=True, kw_only=True):
+    """How many jobs stand where, as one snapshot of the store has it."""
+
+    counts: tallies.Counts
+    aside: tallies.Counts  # those among them that wait for a time or a person
+    oldest: dict[str, int]  # by queue: since when its oldest job could have begun
+    paused_tasks: Collection[str]
+
+    @staticmethod
+    def read(connection: Connection, paused_tasks: Collection[str]) -> Waiting:
+        counts, aside = tallies.read_with_waits(connection)
+        oldest = due.oldest_ready(connection, without=paused_tasks)
+        return Waiting(counts=counts, aside=aside, oldest=oldest, paused_tasks=paused_tasks)
+
+    def ready_of(self, queue: str, task: str) -> int:
+        aside = self.aside.get(queue, {}).get(task, {})
+        queued = self.counts.get(queue, {}).get(task, {}).get("queued", 0)
+        return queued - aside.get("scheduled", 0) - aside.get("held", 0)
+
+
 async def status(engine: Engine, asker: Asker, request: Status) -> StatusReply:
     now = engine.clock.now()
 
-    def ask(connection: Connection) -> tuple[int, tallies.Counts, dict[str, int], list[DueRow]]:
+    def ask(connection: Connection) -> tuple[int, Waiting, list[DueRow]]:
         return (
             events.head(connection),
-            tallies.read(connection),
-            due.oldest_ready(connection),
+            Waiting.read(connection, engine.pauses.names("task")),
             [
                 *due.soon(connection, now, now + SOON),
                 *batch_pages.gates_due(connection, now + SOON),
             ],
         )
 
-    seq, counts, oldest, soon = await engine.store.read(ask)
-    queues = queue_rows(engine, counts, oldest)
+    seq, waiting, soon = await engine.store.read(ask)
+    queues = queue_rows(engine, waiting)
     nodes = await engine.nodes()
     return StatusReply(
         seq=seq,
@@ -41,36 +62,41 @@ async def status(engine: Engine, asker: Asker, request: Status) -> StatusReply:
         node=engine.node,
         state=engine.state,
         trouble=engine.store.writer.trouble,
-        states=tallies.by_state(counts),
+        states=tallies.by_state(waiting.counts),
         queues=queues,
         nodes=nodes,
         paused=engine.pauses.all(),
-        attention=attention(engine, queues, nodes, counts, now),
+        attention=attention(engine, queues, nodes, waiting.counts, now),
         due=sorted([*soon, *engine.timetable.due(now + SOON)], key=lambda row: row.at),
         uptime=engine.clock.monotonic() - engine.started_at,
     )
 
 
 async def list_queues(engine: Engine, asker: Asker, request: ListQueues) -> QueuePage:
-    def ask(connection: Connection) -> tuple[int, tallies.Counts, dict[str, int]]:
-        return events.head(connection), tallies.read(connection), due.oldest_ready(connection)
+    def ask(connection: Connection) -> tuple[int, Waiting]:
+        return events.head(connection), Waiting.read(connection, engine.pauses.names("task"))
 
-    seq, counts, oldest = await engine.store.read(ask)
-    return QueuePage(queues=queue_rows(engine, counts, oldest), as_of=seq)
+    seq, waiting = await engine.store.read(ask)
+    return QueuePage(queues=queue_rows(engine, waiting), as_of=seq)
 
 
 async def list_nodes(engine: Engine, asker: Asker, request: ListNodes) -> NodePage:
     return NodePage(nodes=await engine.nodes(), as_of=await engine.store.read(events.head))
 
 
-def queue_rows(engine: Engine, counts: tallies.Counts, oldest: dict[str, int]) -> list[QueueRow]:
+def queue_rows(engine: Engine, waiting: Waiting) -> list[QueueRow]:
     """Every queue of the config, and those that only have jobs; the most urgent first."""
-    states = tallies.by_queue(counts)
+    states = tallies.by_queue(waiting.counts)
+    aside = tallies.by_queue(waiting.aside)
     busy = engine.dispatcher.busy()
     rows: list[QueueRow] = []
     for name in engine.definitions.queues.keys() | states.keys():
         queue = engine.definitions.queues.get(name)
         pause = engine.pauses.get("queue", name)
+        own, words = states.get(name, {}), aside.get(name, {})
+        scheduled, held = words.get("scheduled", 0), words.get("held", 0)
+        held_retries = words.get("held retry", 0)
+        of_paused_tasks = sum(waiting.ready_of(name, task) for task in waiting.paused_tasks)
         rows.append(
             QueueRow(
                 name=name,
@@ -82,9 +108,14 @@ def queue_rows(engine: Engine, counts: tallies.Counts, oldest: dict[str, int]) -
                 paused_by=pause.by if pause else None,
                 paused_at=pause.at if pause else None,
                 paused_why=pause.why if pause else None,
-                states=states.get(name, {}),
+                states=own,
+                scheduled=scheduled,
                 running=busy.get(name, 0),
-                oldest_ready_at=oldest.get(name),
+                oldest_ready_at=waiting.oldest.get(name),
+                ready=own.get("queued", 0) - scheduled - held - of_paused_tasks,
+                held=held + held_retries,
+                of_paused_tasks=of_paused_tasks,
+                retrying=own.get("retry", 0) - held_retries,
             )
         )
     return sorted(rows, key=lambda row: (-row.priority, row.name))

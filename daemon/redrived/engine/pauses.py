@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from redrive.protocol.rows import Pause
 from redrived.store import pauses
@@ -42,7 +42,7 @@ class Pauses:
     def get(self, kind: str, name: str) -> Pause | None:
         return self._paused.get((kind, name))
 
-    def names(self, kind: str) -> Iterable[str]:
+    def names(self, kind: str) -> Collection[str]:
         return [name for found, name in self._paused if found == kind]
 
     def all(self) -> list[Pause]:

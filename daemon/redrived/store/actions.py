@@ -191,6 +191,7 @@ def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
 
 
 def _wish_end(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
     # A stop wins over a restart that is under way, and over a stop with more patience.
     unit.over(
         [(row.id,) for row in rows],
@@ -236,9 +237,10 @@ def _hold(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     return [Acted(id=row.id, state=row.state) for row in rows]
 
 
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
 def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     unit.over(
-        [(row.id, unit.waits(row.available_at)) for row in rows],
+        [(row.id, wait) for row, wait in zip(rows, waits, strict=True)],
         "UPDATE jobs SET waits = r.waits"
         f" FROM {unit.database.rows('job bigint', 'waits')} WHERE jobs.id = r.job",
     )
@@ -248,18 +250,23 @@ def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
 
 
 def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
+        unit.waiting(row.queue, row.task, row.state, HELD)
     # A job's events live as long as its row; what is left is one line without a job.
     doomed = [(row.id,) for row in rows]
     source = unit.database.rows("job bigint")
     unit.over(doomed, f"DELETE FROM events WHERE job IN (SELECT r.job FROM {source})")
     unit.over(doomed, f"DELETE FROM jobs WHERE id IN (SELECT r.job FROM {source})")
-    for row in rows:
+    waits = [unit.waits(row.available_at) for row in rows]
+    for row, wait in zip(rows, waits, strict=True):
         data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}
         unit.emit("job_discarded", run=row.run_id, data={"by": wish.by, **wish.data, **data})
         unit.moved(row.queue, row.task, row.state, None)
     forgotten(unit, [(row.run_id, row.id) for row in rows if row.run_id is not None])
     return [Acted(id=row.id) for row in rows]
 
+        unit.waiting(row.queue, row.task, row.state, HELD, -1)
+        unit.waiting(row.queue, row.task, row.state, wait)
 
 def _leave_lanes(unit: Unit, rows: Sequence[Row]) -> None:
     """Jobs that stood ready leave their place at the head of their key to the next."""

@@ -193,7 +193,8 @@ class Courses:
                 data={"was": was, "life": life + 1, **({"by": by} if by else {})},
             )
             self._unit.moved(new.queue, new.task, was, JobState.QUEUED)
-        give_life(self._unit, lives)
+        for start, waits in zip(starts, give_life(self._unit, lives), strict=True):
+            self._unit.waiting(start.job.queue, start.job.task, JobState.QUEUED, waits)
 
     def _who_wanted(self, row: StepRow) -> str:
         """Who asked for the step to be run again, before its data was cleared; "": nobody."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
@@ -54,10 +55,15 @@ _LANES = text(
 )
 
 
-def oldest_ready(connection: Connection) -> dict[str, int]:
-    """By queue: since when the job that is due longest has been ready; one look per lane."""
+def oldest_ready(connection: Connection, without: Collection[str] = ()) -> dict[str, int]:
+    """By queue: since when the job that is due longest has been ready; one look per lane.
+
+    What belongs to one of the tasks `without` is not looked at.
+    """
     found: dict[str, int] = {}
     for queue, task in ready_lanes(connection):
+        if task in without:
+            continue
         head = connection.execute(_HEAD, {"queue": queue, "task": task}).scalar_one()
         found[queue] = min(found.get(queue, head), head)
     return found

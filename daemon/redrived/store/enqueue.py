@@ -128,6 +128,7 @@ def _place(
         )
         events.append((now, "step_started", new, job.run_id, None, "queued", 0, said))
         unit.moved(job.queue, job.task, None, JobState.QUEUED)
+        unit.waiting(job.queue, job.task, JobState.QUEUED, waits)
         if job.unique is not None:
             bearers[job.unique] = Placed(new, JobState.QUEUED, created=False)
         yield Placed(new)

@@ -18,15 +18,16 @@ class Life(NamedTuple):
     scheduled_for: int | None = None
 
 
-def give_life(unit: Unit, lives: Sequence[Life]) -> None:
+def give_life(unit: Unit, lives: Sequence[Life]) -> list[str]:
+    """Answers what each of them waits for."""
     source = unit.database.rows(
         "job bigint", "args", "limit_key", "available_at bigint", "scheduled_for bigint", "waits"
     )
+    waits = [
+        unit.waits(unit.now if life.available_at is None else life.available_at) for life in lives
+    ]
     unit.over(
-        [
-            (*life, unit.waits(unit.now if life.available_at is None else life.available_at))
-            for life in lives
-        ],
+        [(*life, wait) for life, wait in zip(lives, waits, strict=True)],
         "UPDATE jobs SET state = 'queued', waits = r.waits, reason = NULL, attempts = 0,"
         " lost = 0, unknowns = 0, life = life + 1, life_started_at = :now,"
         " available_at = coalesce(r.available_at, :now), args = coalesce(r.args, jobs.args),"
@@ -36,3 +37,4 @@ def give_life(unit: Unit, lives: Sequence[Life]) -> None:
         f" FROM {source} WHERE jobs.id = r.job",
         now=unit.now,
     )
+    return waits

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from redrived.store.tables import DUE
 from redrived.store.turns import apart
 from redrived.store.unit import Unit
 
@@ -18,19 +20,21 @@ class Promoted(Struct, frozen=True):
 @apart()
 def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
     """Move up to `limit` due jobs to ready; several asking at once get one answer."""
-    n = unit.execute(
+    promoted = unit.execute(
         "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
         " WHERE waits = 'due' AND available_at <= :now"
-        f" ORDER BY available_at, id LIMIT :limit{unit.database.skip_locked})",
+        f" ORDER BY available_at, id LIMIT :limit{unit.database.skip_locked})"
+        " RETURNING queue, task, state",
         now=unit.now,
         limit=max(limits),
-    ).rowcount
-    if n:
+    ).all()
+    for (queue, task, state), n in Counter(map(tuple, promoted)).items():
+        unit.waiting(queue, task, state, DUE, -n)
         unit.made_ready()
     next_due = unit.execute(
         "SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1"
     ).scalar()
-    return [Promoted(n, next_due)] * len(limits)
+    return [Promoted(len(promoted), next_due)] * len(limits)
 
 
 def bring_forward(unit: Unit, items: Sequence[None]) -> list[int]:

@@ -216,7 +216,7 @@ def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
 def _undo(unit: Unit, id: int, by: str) -> int:
     lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
     rows = unit.execute(
-        "SELECT jobs.id, jobs.queue, jobs.task, jobs.run_id, redrive_jobs.state,"
+        "SELECT jobs.id, jobs.queue, jobs.task, jobs.waits, jobs.run_id, redrive_jobs.state,"
         " redrive_jobs.attempts FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
         " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome = 'requeued'"
         f" AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1{lock}",
@@ -231,10 +231,11 @@ def _undo(unit: Unit, id: int, by: str) -> int:
         " WHERE jobs.id = r.job AND kept.job = r.job AND kept.redrive = :id",
         id=id,
     )
-    for job, queue, task, run_id, state, attempts in rows:
+    for job, queue, task, waits, run_id, state, attempts in rows:
         data = {"redrive": id, "by": by}
         unit.emit("redrive_undone", job=job, run=run_id, state=state, attempts=attempts, data=data)
         unit.moved(queue, task, JobState.QUEUED, state)
+        unit.waiting(queue, task, JobState.QUEUED, waits, -1)
     unit.execute(
         "UPDATE redrive_jobs SET outcome = 'undone' WHERE redrive = :id AND (outcome IS NULL"
         " OR (outcome = 'requeued' AND job IN (SELECT id FROM jobs WHERE state IN"

@@ -206,8 +206,11 @@ def _waits(unit: Unit, item: Ended) -> str | None:
     if item.state not in (JobState.QUEUED, JobState.RETRY):
         return None
     if item.held:
-        return HELD
-    return unit.waits(unit.now if item.available_at is None else item.available_at)
+        waits = HELD
+    else:
+        waits = unit.waits(unit.now if item.available_at is None else item.available_at)
+    unit.waiting(item.queue, item.task, item.state, waits)
+    return waits
 
 
 def _emit_end(unit: Unit, item: Ended) -> None:

@@ -11,19 +11,33 @@ from redrive.filters import Filter, Match, matches
 from redrive.filters.terms import SCREEN_STATES
 from redrive.lifecycle import JobState
 from redrive.models import Job
-from redrived.store.unit import Unit
+from redrived.store.unit import ASIDE, Unit
 
 Counts = dict[str, dict[str, dict[str, int]]]  # queue → task → state → jobs
 
 
 def read(connection: Connection) -> Counts:
-    counts: Counts = {}
-    for queue, task, state, n in connection.execute(
+    return read_with_waits(connection)[0]
+
+
+def read_with_waits(connection: Connection) -> tuple[Counts, Counts]:
+    """Jobs by state; and those among them that no slot could begin now, by a word of `ASIDE`."""
+    states: Counts = {}
+    aside: Counts = {}
+    for queue, task, word, n in connection.execute(
         text("SELECT queue, task, state, sum(n) FROM tallies GROUP BY queue, task, state")
     ):
         if n:
-            counts.setdefault(queue, {}).setdefault(task, {})[state] = int(n)
-    return counts
+            counts = aside if word in _ASIDE else states
+            counts.setdefault(queue, {}).setdefault(task, {})[word] = int(n)
+    return states, aside
+
+
+_ASIDE = frozenset(ASIDE.values())
+_WAITING_ASIDE = " ".join(
+    f"WHEN state = '{state}' AND waits = '{waits}' THEN '{word}'"
+    for (state, waits), word in ASIDE.items()
+)
 
 
 class Missing(NamedTuple):
@@ -41,6 +55,8 @@ def missing(connection: Connection) -> list[Missing]:
         text(
             "SELECT queue, task, state, sum(n) FROM ("
             "SELECT queue, task, state, count(*) AS n FROM jobs GROUP BY queue, task, state"
+            f" UNION ALL SELECT queue, task, CASE {_WAITING_ASIDE} END AS word, count(*) FROM jobs"
+            f" WHERE CASE {_WAITING_ASIDE} END IS NOT NULL GROUP BY queue, task, word"
             " UNION ALL SELECT queue, task, state, -n FROM tallies) AS both_counts"
             " GROUP BY queue, task, state HAVING sum(n) <> 0"
         )

@@ -8,9 +8,10 @@ dense and in commit order, and an event inseparable from the change it tells of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
+from types import MappingProxyType
 
 import msgspec
 from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
@@ -19,11 +20,20 @@ from redrive.lifecycle import JobState
 from redrived.store.database import Database
 from redrived.store.receipts import WRITE, Receipt
 from redrived.store.rows import CHUNKS, Columns, as_one, chunked
-from redrived.store.tables import DUE, READY
+from redrived.store.tables import DUE, HELD, READY
 
 # at, type, job, run, attempt, state, attempts, data (JSON text)
 EventRow = tuple[int, str, int | None, int | None, int | None, str | None, int | None, str | None]
-Tally = tuple[str, str, str]  # queue, task, state
+Tally = tuple[str, str, str]  # queue, task, state, or a word of these:
+
+# What no slot could begin now is counted in its state, and once more by what it waits for.
+ASIDE: Mapping[tuple[str, str | None], str] = MappingProxyType(
+    {
+        (JobState.QUEUED, DUE): "scheduled",
+        (JobState.QUEUED, HELD): "held",
+        (JobState.RETRY, HELD): "held retry",
+    }
+)
 
 Rows = CursorResult[*tuple[Any, ...]]
 Records = TypeVar("Records")
@@ -140,6 +150,12 @@ class Unit:
     def carried_out(self, receipt: Receipt) -> None:
         """Say that a request has been; whoever asks for its fate after a crash is told."""
         self._receipts.append(receipt)
+    def waiting(self, queue: str, task: str, state: str, waits: str | None, n: int = 1) -> None:
+        """Count `n` jobs more, or fewer, that wait like this; only some waits are counted."""
+        word = ASIDE.get((state, waits))
+        if word is not None:
+            self._moves.append(((queue, task, word), n))
+
 
     def made_ready(self) -> None:
         """Say that something can be leased now; the dispatcher looks once this has landed."""

@@ -49,6 +49,13 @@ def _print(reply: StatusReply) -> None:
     if reply.trouble:
         say(f"trouble: {reply.trouble}")
     say(", ".join(f"{count:,} {state}" for state, count in reply.states.items()) or "no jobs")
+    aside = {
+        "scheduled for later": sum(queue.scheduled or 0 for queue in reply.queues),
+        "held": sum(queue.held for queue in reply.queues),
+        "of paused tasks": sum(queue.of_paused_tasks for queue in reply.queues),
+    }
+    if told := ", ".join(f"{n:,} {what}" for what, n in aside.items() if n):
+        say(f"waiting for more than a slot: {told}")
     print_heading("Queues")
     print_queues(reply.queues)
     print_heading("Nodes")

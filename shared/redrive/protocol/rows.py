@@ -20,9 +20,13 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     paused_at: Instant | None = None
     paused_why: str | None = None
     states: dict[str, int] = {}
-    scheduled: int | None = None
+    scheduled: int | None = None  # queued, for a time to come
     running: int = 0
     oldest_ready_at: Instant | None = None
+    ready: int = 0  # queued, and waits for nothing but a slot
+    held: int = 0  # queued or to be retried, once a person releases it
+    of_paused_tasks: int = 0  # queued, and would be ready if its task were not paused
+    retrying: int = 0  # to be retried, those held left out
 
 
 class Pause(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from redrived.store.actions import Act, act
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
 from redrived.store.filtering import where
+from redrived.store.promote import promote
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check
@@ -84,6 +85,46 @@ def test_nodes_count_for_themselves_and_the_sum_is_right(
 
     assert first.counts() == {"done": 1}
     check(first)
+
+
+def test_what_waits_for_a_time_or_a_person_is_counted_apart(ground: Ground) -> None:
+    later = ground.clock.now() + 60_000_000
+    [later_job, held, *_] = ground.add(
+        NewJob(task="work", queue="default", available_at=later),
+        NewJob(task="work", queue="default", held=True),
+        NewJob(task="work", queue="default", max_attempts=2),
+    )
+
+    def aside() -> dict[str, int]:
+        check(ground)
+        return tallies.by_queue(ground.ask(tallies.read_with_waits)[1]).get("default", {})
+
+    assert aside() == {"scheduled": 1, "held": 1}
+    ground.do(act, Act(verb="hold", jobs=[later_job.id], by="ann"))
+    assert aside() == {"held": 2}
+    ground.do(act, Act(verb="release", jobs=[later_job.id, held.id], by="ann"))
+    assert aside() == {"scheduled": 1}
+    first, second = ground.take(2)
+    ground.finish(first)
+    ground.fail(second, retry_in=5)
+    ground.do(act, Act(verb="hold", jobs=[second.id], by="ann"))
+    assert aside() == {"scheduled": 1, "held retry": 1}
+    ground.clock.move(61)
+    ground.do(promote, 10)
+    assert aside() == {"held retry": 1}
+    ground.do(act, Act(verb="run-now", jobs=[second.id], by="ann"))
+    assert aside() == {}
+
+
+def test_waits_that_were_never_counted_are_found_and_corrected(ground: Ground) -> None:
+    """A store of an earlier version knows the states only."""
+    ground.add(*[NewJob(task="work", queue="default", held=True)] * 3)
+    with ground.database.writers.connect() as connection, connection.begin():
+        connection.execute(text("DELETE FROM tallies WHERE state = 'held'"))
+
+    ground.do(tallies.correct, ground.ask(tallies.missing))
+
+    check(ground)
 
 
 def test_a_queue_that_has_become_empty_is_not_counted(ground: Ground) -> None:

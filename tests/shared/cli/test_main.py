@@ -27,7 +27,9 @@ def status() -> StatusReply:
         state="running",
         trouble=None,
         states={"queued": 3, "dead": 1},
-        queues=[QueueRow(name="bulk", states={"queued": 3, "dead": 1})],
+        queues=[
+            QueueRow(name="bulk", states={"queued": 3, "dead": 1}, ready=1, scheduled=1, held=1)
+        ],
         nodes=[NodeRow(name="main", state="up", started_at=0, beat_at=0, version="1", slots=8)],
         paused=[],
         attention=[],
@@ -72,6 +74,17 @@ def test_without_a_verb_and_a_terminal_the_status_is_printed(peer: Peer, redrive
     said = redrive()
     assert said.code == 0
     assert said.out.startswith("staging, node main running")
+
+
+def test_the_status_tells_what_is_ready_from_what_waits_for_more_than_a_slot(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.replies["Status"] = status()
+    said = redrive("status").out
+    assert "waiting for more than a slot: 1 scheduled for later, 1 held\n" in said
+    titles, row = (line.split() for line in said.splitlines() if "READY" in line or "bulk" in line)
+    numbers = dict(zip(titles, row, strict=True))
+    assert [numbers[t] for t in ("READY", "SCHEDULED", "HELD", "DEAD")] == ["1", "1", "1", "1"]
 
 
 def test_without_a_daemon_the_exit_code_is_69(redrive: Redrive) -> None:

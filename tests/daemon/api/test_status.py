@@ -1,0 +1,63 @@
+"""The counts of a queue say what could begin now, and what waits for more than a slot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from redrive.protocol.commands import Enqueue, JobOrder, PauseIt
+from redrive.protocol.queries import ListQueues, Status
+from redrive.protocol.rows import QueueRow
+from redrived.api import pausing
+from redrived.api.status import list_queues, status
+from support.engine import TESTER, Bench, running
+
+CONFIG = """
+[queues.slow]
+concurrency = 1
+[tasks.work]
+command = ["sleep", "60"]
+queue = "slow"
+[tasks.other]
+command = ["true"]
+queue = "slow"
+"""
+
+
+async def slow(bench: Bench) -> QueueRow:
+    """The queue, as the status and the list of queues have it."""
+    reply = await status(bench.engine, TESTER, Status())
+    page = await list_queues(bench.engine, TESTER, ListQueues())
+    [told] = [queue for queue in reply.queues if queue.name == "slow"]
+    [listed] = [queue for queue in page.queues if queue.name == "slow"]
+    assert told == listed
+    return told
+
+
+async def test_ready_is_what_waits_for_nothing_but_a_slot(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        [first] = await bench.enqueue("work")
+        await bench.event("action_started", first)
+        orders = [JobOrder(), JobOrder(delay=3600.0), JobOrder(delay=3600.0), JobOrder(hold=True)]
+        await bench.order(Enqueue(task="work", orders=orders))
+        await bench.enqueue("other", 2)
+
+        queue = await slow(bench)
+        assert queue.states == {"queued": 6, "leased": 1}
+        assert (queue.ready, queue.scheduled, queue.held) == (3, 2, 1)
+        assert queue.of_paused_tasks == 0
+
+
+async def test_jobs_of_a_paused_task_are_not_ready(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:other"))
+        await bench.order(Enqueue(task="other", orders=[JobOrder(), JobOrder(hold=True)]))
+
+        queue = await slow(bench)
+        assert (queue.ready, queue.of_paused_tasks, queue.held) == (0, 1, 1)
+        assert queue.oldest_ready_at is None
+
+
+async def test_a_queue_without_jobs_has_nothing_scheduled(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        queue = await slow(bench)
+        assert (queue.ready, queue.scheduled, queue.held, queue.retrying) == (0, 0, 0, 0)
