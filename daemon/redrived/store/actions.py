@@ -175,6 +175,7 @@ def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     for row in waiting:
         _say(unit, wish, row, kind, JobState.CANCELLED, row.attempts, {"was": row.state})
         unit.moved(row.queue, row.task, row.state, JobState.CANCELLED)
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
     _leave_lanes(unit, waiting)
     settled(
         unit,
@@ -191,7 +192,6 @@ def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
 
 
 def _wish_end(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
-        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
     # A stop wins over a restart that is under way, and over a stop with more patience.
     unit.over(
         [(row.id,) for row in rows],
@@ -221,6 +221,7 @@ def _run_now(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
             row.attempts,
             {"was_due": iso(row.available_at)},
         )
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
     unit.made_ready()
     return [Acted(id=row.id, state=row.state) for row in rows]
 
@@ -233,40 +234,39 @@ def _hold(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     )
     for row in rows:
         _say(unit, wish, row, "job_held", row.state, row.attempts, {})
+        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
+        unit.waiting(row.queue, row.task, row.state, HELD)
     _leave_lanes(unit, rows)
     return [Acted(id=row.id, state=row.state) for row in rows]
 
 
-        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
 def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
+    waits = [unit.waits(row.available_at) for row in rows]
     unit.over(
         [(row.id, wait) for row, wait in zip(rows, waits, strict=True)],
         "UPDATE jobs SET waits = r.waits"
         f" FROM {unit.database.rows('job bigint', 'waits')} WHERE jobs.id = r.job",
     )
-    for row in rows:
+    for row, wait in zip(rows, waits, strict=True):
         _say(unit, wish, row, "job_released", row.state, row.attempts, {})
+        unit.waiting(row.queue, row.task, row.state, HELD, -1)
+        unit.waiting(row.queue, row.task, row.state, wait)
     return [Acted(id=row.id, state=row.state) for row in rows]
 
 
 def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
-        unit.waiting(row.queue, row.task, row.state, row.waits, -1)
-        unit.waiting(row.queue, row.task, row.state, HELD)
     # A job's events live as long as its row; what is left is one line without a job.
     doomed = [(row.id,) for row in rows]
     source = unit.database.rows("job bigint")
     unit.over(doomed, f"DELETE FROM events WHERE job IN (SELECT r.job FROM {source})")
     unit.over(doomed, f"DELETE FROM jobs WHERE id IN (SELECT r.job FROM {source})")
-    waits = [unit.waits(row.available_at) for row in rows]
-    for row, wait in zip(rows, waits, strict=True):
+    for row in rows:
         data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}
         unit.emit("job_discarded", run=row.run_id, data={"by": wish.by, **wish.data, **data})
         unit.moved(row.queue, row.task, row.state, None)
     forgotten(unit, [(row.run_id, row.id) for row in rows if row.run_id is not None])
     return [Acted(id=row.id) for row in rows]
 
-        unit.waiting(row.queue, row.task, row.state, HELD, -1)
-        unit.waiting(row.queue, row.task, row.state, wait)
 
 def _leave_lanes(unit: Unit, rows: Sequence[Row]) -> None:
     """Jobs that stood ready leave their place at the head of their key to the next."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import Connection, CursorResult, Executable, TextClause, text
@@ -147,15 +147,15 @@ class Unit:
         if after is not None:
             self._moves.append(((queue, task, str(after)), n))
 
-    def carried_out(self, receipt: Receipt) -> None:
-        """Say that a request has been; whoever asks for its fate after a crash is told."""
-        self._receipts.append(receipt)
     def waiting(self, queue: str, task: str, state: str, waits: str | None, n: int = 1) -> None:
         """Count `n` jobs more, or fewer, that wait like this; only some waits are counted."""
         word = ASIDE.get((state, waits))
         if word is not None:
             self._moves.append(((queue, task, word), n))
 
+    def carried_out(self, receipt: Receipt) -> None:
+        """Say that a request has been; whoever asks for its fate after a crash is told."""
+        self._receipts.append(receipt)
 
     def made_ready(self) -> None:
         """Say that something can be leased now; the dispatcher looks once this has landed."""
