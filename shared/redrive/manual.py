@@ -36,7 +36,7 @@ def refusal(
     if wait <= 0:
         return None
     return TryLater(
-        f"it was requeued {rules.cooldown - wait:.0f} s ago",
+        f"it was requeued less than {rules.cooldown:g} s ago",
         hint=f"allowed again in {wait:.0f} s, or with --force",
         retry_after=wait,
     )

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from redrive.errors import RedriveError, UsageProblem
-from redrive.lifecycle import JobState, allowed
-from redrive.manual import refusal
-from redrive.models import Job
+from redrive.errors import UsageProblem
 from redrive.protocol.commands import Act, Acted, Outcome
-from redrive.protocol.queries import Preview, PreviewReply
 from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
 from redrived.api.outcomes import outcome
@@ -18,11 +12,10 @@ from redrived.engine.attempt import Ending
 from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
-from redrived.store import actions, events, jobs
+from redrived.store import actions, jobs
 from redrived.store.actions import VERBS
 
 CHUNK = 1_000  # jobs changed in one go, so that the work between goes on
-SAMPLE = 5
 
 
 async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
@@ -76,48 +69,3 @@ async def chosen(
         raise UsageProblem("both ids and a filter were given", hint="give one of them")
     clause, _ = condition(engine, where)
     return await engine.store.read(jobs.matching, clause, newest)
-
-
-async def preview(engine: Engine, asker: Asker, request: Preview) -> PreviewReply:
-    """What a verb would do, and to how many it would not, with the reasons."""
-    check_verb(request.verb)
-    ids = await chosen(engine, [str(id) for id in request.ids], request.where, None)
-    states: Counter[str] = Counter()
-    excluded: Counter[str] = Counter()
-    sample: list[Job] = []
-    for start in range(0, len(ids), CHUNK):
-        for job in await engine.store.read(jobs.get_many, ids[start : start + CHUNK]):
-            states[job.state] += 1
-            why_not = await _why_not(engine, request, job)
-            if why_not is not None:
-                excluded[why_not] += 1
-            elif len(sample) < SAMPLE:
-                sample.append(job)
-    return PreviewReply(
-        total=len(ids),
-        by_state=dict(states),
-        fits=len(ids) - excluded.total(),
-        excluded=dict(excluded),
-        sample=sample,
-        as_of=await engine.store.read(events.head),
-        newest=max(ids, default=0),
-    )
-
-
-async def _why_not(engine: Engine, request: Preview, job: Job) -> str | None:
-    verb = VERBS[request.verb]
-    if job.state is JobState.LEASED and verb.ends_running:
-        return None
-    if not allowed(verb.move, job.state):
-        return f"it is {job.state}, not {verb.fits}"
-    if request.verb == "requeue":
-        refused: RedriveError | None = refusal(
-            reason=job.reason,
-            manual_retries=job.budgets.manual_retries if job.budgets else 0,
-            last_manual_at=None,
-            now=engine.clock.now(),
-            rules=engine.definitions.config.manual_retry,
-            force=request.force,
-        )
-        return refused.message if refused else None
-    return None

@@ -30,6 +30,8 @@ async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
         options=options,
     )
     chosen = await engine.redrives.begin(wish)
+    if chosen.id is None:
+        return Acted(outcomes=[])
     acted = Acted(outcomes=[], redrive=chosen.id, total=chosen.total)
     if chosen.total > AT_ONCE or {"canary", "pace"} & options.keys():
         engine.redrives.wake()

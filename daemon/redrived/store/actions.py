@@ -12,12 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
+from sqlalchemy import Connection
 
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.instants import iso
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
+from redrived.store.database import Database
 from redrived.store.enqueue import living
 from redrived.store.lives import Life, give_life
 from redrived.store.progress import Settled, forgotten, revived, settled
@@ -39,7 +41,10 @@ class Act(Struct, frozen=True, kw_only=True):
 
 
 class Acted(Struct, frozen=True, kw_only=True):
-    """What became of one job. `running`: its attempt has to be ended first, by lease."""
+    """What became of one job. `running`: its attempt has to be ended first, by lease.
+
+    Why it was refused is said without its id, which whoever tells it knows.
+    """
 
     id: int
     state: str | None = None
@@ -75,8 +80,23 @@ def act(unit: Unit, acts: Sequence[Act]) -> list[list[Acted]]:
     return [_act(unit, wish) for wish in acts]
 
 
+def rehearse(connection: Connection, database: Database, now: int, wish: Act) -> list[Acted]:
+    """What `act` would answer now, with nothing changed."""
+    answers, chosen = _choose(Unit(connection, database, "", now), wish, locked=False)
+    answers.update((row.id, Acted(id=row.id, state=row.state)) for row in chosen)
+    return [answers[id] for id in wish.jobs]
+
+
 def _act(unit: Unit, wish: Act) -> list[Acted]:
-    rows = _read(unit, wish.jobs)
+    answers, chosen = _choose(unit, wish)
+    if chosen:
+        answers.update((answer.id, answer) for answer in VERBS[wish.verb].run(unit, wish, chosen))
+    return [answers[id] for id in wish.jobs]
+
+
+def _choose(unit: Unit, wish: Act, *, locked: bool = True) -> tuple[dict[int, Acted], list[Row]]:
+    """Those it will be done to, and for the others the answer why not."""
+    rows = _read(unit, wish.jobs, locked=locked)
     revives = VERBS[wish.verb].move is Move.REQUEUE
     keys = [row.unique_key for row in rows.values() if revives and row.unique_key is not None]
     bearers = {key: place.id for key, place in living(unit, keys).items()}
@@ -92,13 +112,11 @@ def _act(unit: Unit, wish: Act) -> list[Acted]:
             chosen.append(row)
             if revives and row.unique_key is not None:
                 bearers[row.unique_key] = id
-    if chosen:
-        answers.update((answer.id, answer) for answer in VERBS[wish.verb].run(unit, wish, chosen))
-    return [answers[id] for id in wish.jobs]
+    return answers, chosen
 
 
-def _read(unit: Unit, ids: Sequence[int]) -> dict[int, Row]:
-    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
+def _read(unit: Unit, ids: Sequence[int], *, locked: bool) -> dict[int, Row]:
+    lock = " FOR UPDATE OF jobs" if locked and not unit.database.is_sqlite else ""
     names = ", ".join(f"jobs.{name.strip()}" for name in _ROW.split(","))
     found = unit.over(
         [(id,) for id in sorted(set(ids))],
@@ -112,28 +130,26 @@ def _refusal(
     unit: Unit, wish: Act, id: int, row: Row | None, bearers: Mapping[str, int]
 ) -> RedriveError | None:
     if row is None:
-        return NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
+        return NotFound("there is no such job", hint="`redrive jobs` lists them")
     verb = VERBS[wish.verb]
     if wish.expected is not None and row.state != wish.expected:
-        return WrongState(f"job {id} is {row.state} by now", hint="it was left alone")
+        return WrongState(f"it is {row.state} by now", hint="it was left alone")
     if row.state == JobState.LEASED and verb.ends_running:
         return None
     if not allowed(verb.move, row.state):
         return WrongState(
-            f"job {id} is {row.state}; {wish.verb} is for jobs that are {verb.fits}",
+            f"it is {row.state}; {wish.verb} is for jobs that are {verb.fits}",
             hint=f"`redrive show {id}` says what can be done",
         )
     if verb.move is Move.RELEASE and row.waits != HELD:
-        return WrongState(
-            f"job {id} is not held", hint=f"`redrive why {id}` says what it waits for"
-        )
+        return WrongState("it is not held", hint=f"`redrive why {id}` says what it waits for")
     if verb.move is Move.HOLD and row.waits == HELD:
-        return WrongState(f"job {id} is held already", hint=f"`redrive release {id}` lets it go")
+        return WrongState("it is held already", hint=f"`redrive release {id}` lets it go")
     if verb.move is Move.REQUEUE:
         bearer = None if row.unique_key is None else bearers.get(row.unique_key)
         if bearer is not None:
             return WrongState(
-                f"job {bearer} lives under the unique key of job {id}",
+                f"job {bearer} lives under its unique key",
                 hint=f"wait for it, or `redrive cancel {bearer}` first",
             )
         return refusal(

@@ -37,7 +37,7 @@ class NewRedrive(Struct, frozen=True, kw_only=True):
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
-    id: int
+    id: int | None  # None: there was nothing to choose, and no redrive is begun
     total: int
 
 
@@ -91,6 +91,8 @@ def _create(unit: Unit, wish: NewRedrive) -> Chosen:
     names = ["redrive", "job", "life", "state", "reason", "attempts", "finished_at"]
     choose = insert(redrive_jobs).from_select(names, rows)
     total = unit.execute(choose.execution_options(preserve_rowcount=True)).rowcount
+    if not total:
+        return Chosen(id=None, total=0)
     unit.execute(
         'INSERT INTO redrives (id, state, created_at, "by", filter, options, total, requeued,'
         " skipped, succeeded, failed) VALUES"

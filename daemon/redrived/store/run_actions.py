@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from redrive.config.sections import ManualRetry
-from redrive.errors import NotFound, PartialResults, RedriveError, UsageProblem, WrongState
+from redrive.errors import NotFound, PartialResults, RedriveError, WrongState
 from redrive.lifecycle import Reason
 from redrive.manual import refusal
 from redrive.pipelines.advance import descendants
@@ -52,8 +52,7 @@ def _act(unit: Unit, wish: RunAct, id: int) -> RunActed:
     courses = Courses(unit, wish.by)
     course = courses.load([id]).get(id)
     if course is None:
-        missing = NotFound(f"there is no run r{id}", hint="`redrive runs` lists them")
-        return RunActed(id=id, refused=missing)
+        return RunActed(id=id, refused=missing())
     try:
         match wish.verb:
             case "requeue":
@@ -61,10 +60,7 @@ def _act(unit: Unit, wish: RunAct, id: int) -> RunActed:
             case "cancel" | "kill":
                 return _cancel(unit, wish, courses, course)
             case "discard":
-                raise WrongState(
-                    f"r{id} is a run; only jobs can be discarded",
-                    hint="runs are forgotten when `keep` in [store] says so",
-                )
+                raise undiscardable()
             case _:
                 return _pass_on(unit, wish, course)
     except RedriveError as refused:
@@ -75,10 +71,16 @@ def _act(unit: Unit, wish: RunAct, id: int) -> RunActed:
 
 
 def _requeue(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunActed:
+    start_over(courses, course, beginning(unit, wish, course))
+    courses.go_on(course)
+    courses.write()
+    return RunActed(id=course.id, state=course.state)
+
+
+def beginning(unit: Unit, wish: RunAct, course: Course) -> set[str]:
+    """The steps to run again first; raises why it cannot be."""
     if course.state is RunState.RUNNING:
-        raise WrongState(
-            f"r{course.id} is running", hint=f"cancel it first: `redrive cancel r{course.id}`"
-        )
+        raise WrongState("it is running", hint=f"cancel it first: `redrive cancel r{course.id}`")
     names = _where_to_begin(course, wish.from_step)
     if not wish.force:
         _check(unit, wish, course, names)
@@ -89,10 +91,7 @@ def _requeue(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunA
                 f"r{other}, with the same key {course.key!r}, is running",
                 hint=f"wait for it, or cancel it: `redrive cancel r{other}`",
             )
-    start_over(courses, course, names)
-    courses.go_on(course)
-    courses.write()
-    return RunActed(id=course.id, state=course.state)
+    return names
 
 
 def _where_to_begin(course: Course, from_step: str | None) -> set[str]:
@@ -105,11 +104,11 @@ def _where_to_begin(course: Course, from_step: str | None) -> set[str]:
     step = course.definition.by_name.get(from_step)
     if step is None:
         names = ", ".join(course.steps)
-        raise UsageProblem(f"{course.pipeline!r} has no step {from_step!r}", hint=f"it has {names}")
+        raise NotFound(f"{course.pipeline!r} has no step {from_step!r}", hint=f"it has {names}")
     unmet = [need for need in step.needs if not _is_settled_well(course, need)]
     if unmet:
         raise WrongState(
-            f"r{course.id} cannot begin at {from_step}: {', '.join(unmet)} has not succeeded",
+            f"it cannot begin at {from_step}: {', '.join(unmet)} has not succeeded",
             hint=f"begin there: `redrive requeue r{course.id} --from {unmet[0]}`",
         )
     return {from_step}
@@ -138,7 +137,7 @@ def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
     done = [name for name, row in course.steps.items() if row.state is StepState.DONE]
     if done and affected >= {*done} and not wish.again:
         raise PartialResults(
-            f"r{course.id} has results of {', '.join(done)}; all of it would be made again",
+            f"it has results of {', '.join(done)}; all of it would be made again",
             hint="to process it once more from the start, confirm it with --yes",
         )
 
@@ -158,16 +157,12 @@ def _reason(unit: Unit, course: Course, names: set[str]) -> Reason | None:
 
 
 def _cancel(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunActed:
-    if course.state is not RunState.RUNNING:
-        raise WrongState(
-            f"r{course.id} is {course.state}; {wish.verb} is for runs that are running",
-            hint=f"`redrive show r{course.id}` says how it ended",
-        )
+    check_running(wish, course)
     for row in course.steps.values():
         if row.state in (StepState.WAITING, StepState.GATED):
             row.state = StepState.CANCELLED
             row.why = f"the run was cancelled by {wish.by}"
-    jobs = _jobs(course)
+    jobs = live_jobs(course)
     courses.go_on(course)
     courses.write()
     acted = _on_jobs(unit, wish, jobs)
@@ -177,22 +172,13 @@ def _cancel(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunAc
 
 
 def _pass_on(unit: Unit, wish: RunAct, course: Course) -> RunActed:
-    jobs = _jobs(course)
-    if not jobs:
-        raise WrongState(
-            f"no step of r{course.id} has a job now",
-            hint=f"`redrive show r{course.id}` says what it waits for",
-        )
-    acted = _on_jobs(unit, wish, jobs)
-    refused = next((each.refused for each in acted if each.refused), None)
-    if refused is not None and all(each.refused for each in acted):
-        raise refused
+    acted = _on_jobs(unit, wish, live_jobs(course))
+    check_some(acted)
     running = [each for each in acted if each.running is not None]
     return RunActed(id=course.id, state=course.state, running=running)
 
 
-def _jobs(course: Course) -> list[int]:
-    """The live jobs of a run."""
+def live_jobs(course: Course) -> list[int]:
     jobs = [
         row.clearing if row.state is StepState.CLEARING else row.job
         for row in course.steps.values()
@@ -202,5 +188,42 @@ def _jobs(course: Course) -> list[int]:
 
 
 def _on_jobs(unit: Unit, wish: RunAct, jobs: Sequence[int]) -> list[Acted]:
-    act = Act(verb=wish.verb, jobs=jobs, by=wish.by, force=wish.force, data=wish.data)
-    return actions.act(unit, [act])[0]
+    return actions.act(unit, [act_on_jobs(wish, jobs)])[0]
+
+
+def act_on_jobs(wish: RunAct, jobs: Sequence[int]) -> Act:
+    return Act(verb=wish.verb, jobs=jobs, by=wish.by, force=wish.force, data=wish.data)
+
+
+# ---- why not -------------------------------------------------------------------------------
+
+
+def check_running(wish: RunAct, course: Course) -> None:
+    if course.state is not RunState.RUNNING:
+        raise WrongState(
+            f"it is {course.state}; {wish.verb} is for runs that are running",
+            hint=f"`redrive show r{course.id}` says how it ended",
+        )
+
+
+def check_some(acted: Sequence[Acted]) -> None:
+    """Its live jobs, of which at least one must have been in a state for it."""
+    if not acted:
+        raise WrongState(
+            "none of its steps has a job now",
+            hint="`redrive show` says what it waits for",
+        )
+    refused = [each.refused for each in acted if each.refused]
+    if len(refused) == len(acted):
+        raise refused[0]
+
+
+def missing() -> NotFound:
+    return NotFound("there is no such run", hint="`redrive runs` lists them")
+
+
+def undiscardable() -> WrongState:
+    return WrongState(
+        "a run cannot be discarded, only a job",
+        hint="runs are forgotten when `keep` in [store] says so",
+    )

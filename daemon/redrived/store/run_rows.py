@@ -133,11 +133,11 @@ _STEP_CHANGES = (
 )  # fmt: skip
 
 
-def load(unit: Unit, ids: Iterable[int]) -> list[Course]:
+def load(unit: Unit, ids: Iterable[int], *, locked: bool = True) -> list[Course]:
     """Runs with their steps; on PostgreSQL they are locked, in one order for everybody."""
     wanted = [(id,) for id in sorted(set(ids))]
     source = unit.database.rows("run bigint")
-    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF runs"
+    lock = " FOR UPDATE OF runs" if locked and not unit.database.is_sqlite else ""
     runs = unit.over(
         wanted,
         f"SELECT {_names(_RUN, 'runs')} FROM {source} JOIN runs ON runs.id = r.run"

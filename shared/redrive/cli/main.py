@@ -13,6 +13,7 @@ from click.exceptions import NoArgsIsHelpError
 from redrive.cli.cleaning import clean_lines
 from redrive.cli.settings import Settings
 from redrive.cli.verb import LazyNoun
+from redrive.cli.words import counted
 from redrive.config import ConfigRejected
 from redrive.errors import Exit, RedriveError
 
@@ -138,7 +139,9 @@ def run(arguments: list[str]) -> int:
         return Exit.FAILED
     except ConfigRejected as error:
         click.echo(clean_lines(error.message), err=True)
-        _complain(f"the config was refused for {_counted(len(error.problems))}", error.hint)
+        _complain(
+            f"the config was refused for {counted(len(error.problems), 'problem')}", error.hint
+        )
         return error.exit_code
     except RedriveError as error:
         _complain(error.message, error.hint)
@@ -155,10 +158,6 @@ def _complain(message: str, hint: str = "") -> None:
     click.echo(clean_lines(f"redrive: {message}"), err=True)
     if hint:
         click.echo(clean_lines(f"  {hint}"), err=True)
-
-
-def _counted(problems: int) -> str:
-    return "1 problem" if problems == 1 else f"{problems} problems"
 
 
 def _uncapitalised(message: str) -> str:

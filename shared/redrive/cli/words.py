@@ -84,6 +84,10 @@ def colour_of(word: str) -> str | None:
     return _COLOURS.get(word)
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def size(count: float) -> str:
     for unit in ("B", "K", "M", "G"):
         if count < 1024:

@@ -28,6 +28,7 @@ from redrive.protocol.rows import (
     QueueRow,
     RedriveRow,
     RuleChange,
+    RunPlan,
     ScheduleRow,
     Usage,
 )
@@ -330,7 +331,7 @@ class TestRules(Request, frozen=True, kw_only=True):
 
 
 class PreviewReply(Reply, frozen=True, kw_only=True):
-    """What a verb would do to a set, frozen at `as_of`."""
+    """What a verb would do to a set, frozen at `as_of`; the numbers are of jobs."""
 
     total: int
     by_state: dict[str, int]
@@ -339,14 +340,20 @@ class PreviewReply(Reply, frozen=True, kw_only=True):
     sample: list[Job]
     as_of: int
     newest: int  # the highest id included; later arrivals are not
+    runs: list[RunPlan] = []
 
 
 class Preview(Request, frozen=True, kw_only=True):
+    """The fields are those of `Act`; jobs and runs are named apart."""
+
     Reply = PreviewReply
     verb: str
     ids: list[int] = []
     where: str | None = None
     force: bool = False
+    runs: list[str] = []
+    from_step: str | None = None
+    again: bool = False
 
 
 class FateReply(Reply, frozen=True, kw_only=True):

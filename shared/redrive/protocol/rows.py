@@ -175,6 +175,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     last: bool = False
 
 
+class RunPlan(Struct, frozen=True, kw_only=True):
+    """What a verb would do to a run."""
+
+    id: str
+    steps: list[str] = []  # those that would be run again, ended, held, ...
+    refused: str | None = None  # why it would do nothing
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """What the running attempt uses."""
 

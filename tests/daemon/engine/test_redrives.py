@@ -49,6 +49,14 @@ async def test_a_set_is_answered_for_one_by_one_and_counted(tmp_path: Path) -> N
         )
 
 
+async def test_a_set_of_nothing_begins_no_redrive(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        acted = await acting.act(bench.engine, TESTER, Act(verb="requeue", where="queue:nope"))
+        assert (acted.redrive, acted.outcomes, acted.total) == (None, [], 0)
+        page = await redrives.list_redrives(bench.engine, TESTER, ListRedrives())
+        assert page.redrives == []
+
+
 async def test_a_canary_that_lives_lets_the_others_follow(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         await some_dead(bench, 4)

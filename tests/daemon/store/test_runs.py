@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.errors import NotAllowed, PartialResults, TryLater, UsageProblem, WrongState
+from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, UsageProblem, WrongState
 from redrive.lifecycle import JobState
 from redrived.store.actions import Act, act
 from support.ground import Ground
@@ -251,9 +251,9 @@ def test_an_earlier_step_clears_only_what_follows(track: Track) -> None:
 def test_a_step_can_only_begin_behind_steps_that_succeeded(track: Track) -> None:
     run = track.start()
     track.fail("parse")
-    with pytest.raises(WrongState, match="cannot begin at analyze: embed has not succeeded"):
+    with pytest.raises(WrongState, match="it cannot begin at analyze: embed has not succeeded"):
         track.requeue(run, from_step="analyze")
-    with pytest.raises(UsageProblem, match="no step 'embedd'"):
+    with pytest.raises(NotFound, match="no step 'embedd'"):
         track.requeue(run, from_step="embedd")
 
 
@@ -261,7 +261,7 @@ def test_processing_everything_once_more_is_refused_while_there_are_results(trac
     run = track.start()
     track.finish("parse")
     track.fail("embed")
-    with pytest.raises(PartialResults, match="r1 has results of parse"):
+    with pytest.raises(PartialResults, match="it has results of parse"):
         track.requeue(run, from_step="parse")
     track.requeue(run, from_step="parse", force=True)
     assert track.states(run)["parse"] == "queued"
@@ -284,7 +284,7 @@ def test_a_run_keeps_to_cooldown_cap_and_permanent_failures(track: Track) -> Non
         track.requeue(run)
     track.requeue(run, force=True)
     track.fail("parse")
-    with pytest.raises(TryLater, match="requeued 0 s ago"):
+    with pytest.raises(TryLater, match="requeued less than 60 s ago"):
         track.requeue(run)
     track.ground.clock.move(61)
     track.requeue(run)

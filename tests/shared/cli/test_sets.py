@@ -4,9 +4,10 @@ import pytest
 
 from redrive.cli import sets
 from redrive.lifecycle import JobState
-from redrive.models import Job, Run, StepState
+from redrive.models import Job
 from redrive.protocol.commands import Act, Acted, Outcome, Refused
-from redrive.protocol.queries import Preview, PreviewReply, RunReply
+from redrive.protocol.queries import Preview, PreviewReply
+from redrive.protocol.rows import RunPlan
 from support.peer import Peer
 
 from .conftest import Redrive
@@ -93,7 +94,7 @@ def test_a_redrive_prints_its_id(peer: Peer, redrive: Redrive) -> None:
         *("requeue", "-w", "state:dead", "--canary", 1, "--pace", "50/min"),
         *("--stop-at", "20%", "--force", "--yes", "--json"),
     )
-    assert said.object == {"redrive": 3, "total": 386}
+    assert said.object == {"redrive": 3, "total": 386, "outcomes": []}
     assert peer.asked_for("Act") == [
         Act(
             verb="requeue",
@@ -110,7 +111,7 @@ def test_a_redrive_prints_its_id(peer: Peer, redrive: Redrive) -> None:
 def test_a_redrive_of_one_job_is_told_as_a_redrive(peer: Peer, redrive: Redrive) -> None:
     peer.replies["Act"] = Acted(outcomes=[], redrive=4, total=1)
     said = redrive("requeue", 12, "--pace", "5/min", "--json")
-    assert said.object == {"redrive": 4, "total": 1}
+    assert said.object == {"redrive": 4, "total": 1, "outcomes": []}
 
 
 def test_a_run_goes_on_from_a_step(peer: Peer, redrive: Redrive) -> None:
@@ -154,11 +155,59 @@ def test_a_dry_run_in_json_is_one_object(redrive: Redrive) -> None:
     assert (said.object["total"], said.object["fits"]) == (4, 3)
 
 
-def test_a_dry_run_on_a_run_is_about_the_jobs_of_its_steps(peer: Peer, redrive: Redrive) -> None:
-    steps = [StepState(name="a", job=20), StepState(name="b", job=21), StepState(name="c")]
-    peer.replies["ShowRun"] = RunReply(run=Run(id="r7", pipeline="p", steps=steps))
-    redrive("cancel", "r7", "12", "--dry-run")
-    assert peer.asked_for("Preview")[0].ids == [12, 20, 21]
+def test_a_dry_run_says_how_many_more_there_are_than_it_shows(redrive: Redrive) -> None:
+    assert redrive("requeue", "--where", "queue:bulk", "--dry-run").out.endswith("and 2 more\n")
+
+
+def test_a_dry_run_on_runs_names_the_steps_it_is_about(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Preview"] = PreviewReply(
+        total=4,
+        by_state={"done": 3, "dead": 1},
+        fits=1,
+        excluded={"its step is not run again": 1, "it is done": 2},
+        sample=[Job(id=21, task="parse", queue="bulk", state=JobState.DEAD)],
+        as_of=100,
+        newest=0,
+        runs=[RunPlan(id="r7", steps=["parse", "store"]), RunPlan(id="r8", refused="it is done")],
+    )
+    said = redrive("requeue", "r7", "r8", "--from", "parse", "--dry-run")
+    assert said.code == 0
+    assert "  r7: steps parse, store\n  r8: not, it is done\n" in said.out
+    assert peer.asked_for("Preview") == [
+        Preview(verb="requeue", runs=["r7", "r8"], from_step="parse")
+    ]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_filter_that_matches_nothing_is_no_failure(
+    peer: Peer, redrive: Redrive, verb: str
+) -> None:
+    peer.replies["Act"] = Acted(outcomes=[])
+    said = redrive(verb, "--where", "queue:nope", "--yes")
+    assert (said.code, said.out) == (0, f"{verb}: no job matches, nothing was done\n")
+    as_json = redrive(verb, "--where", "queue:nope", "--yes", "--json")
+    assert (as_json.code, as_json.err) == (0, "")
+    if verb == "requeue":
+        assert as_json.object == {"redrive": None, "total": 0, "outcomes": []}
+    else:
+        assert as_json.out == ""
+
+
+def test_a_redrive_tells_at_once_whom_it_could_not_requeue(peer: Peer, redrive: Redrive) -> None:
+    refusal = refused("not_allowed", 77)
+    peer.replies["Act"] = Acted(
+        outcomes=[
+            Outcome(id="12", done=True, state="queued"),
+            Outcome(id="13", done=False, state="dead", refused=refusal),
+        ],
+        redrive=3,
+        total=2,
+    )
+    said = redrive("requeue", "--where", "state:dead", "--yes")
+    assert said.code == 1
+    assert said.out.startswith("redrive 3: 1 of 2 jobs requeued\n13: not done, not now\n")
+    as_json = redrive("requeue", "--where", "state:dead", "--yes", "--json").object
+    assert [each["id"] for each in as_json["outcomes"] if not each["done"]] == [13]
 
 
 @pytest.mark.parametrize("arguments", [(), ("12", "--where", "state:dead")])

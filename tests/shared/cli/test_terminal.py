@@ -75,8 +75,27 @@ def test_a_set_is_shown_and_asked_about(
     jobs.replies["Act"] = Acted(outcomes=[Outcome(id="12", done=True)])
     exit_code, out = redrive(folder, "discard", "--where", "state:dead", typed=typed)
     assert exit_code == code
-    assert "discard would change 1 of 1 jobs (1 dead)" in out
-    assert re.search(r"discard 1 jobs\? \[y/N\]", out)
+    assert "discard would change 1 of 1 job (1 dead)" in out
+    assert re.search(r"discard 1 job\? \[y/N\]", out)
     assert len(jobs.asked_for("Act")) == acts
     if acts:
         assert jobs.asked_for("Act")[0].newest == 90
+
+
+@pytest.mark.parametrize(("total", "code"), [(0, 0), (3, 1)])
+def test_where_nothing_would_be_done_nothing_is_asked(
+    jobs: Peer, folder: Path, total: int, code: int
+) -> None:
+    jobs.replies["Preview"] = PreviewReply(
+        total=total,
+        by_state={},
+        fits=0,
+        excluded={"it is done": total},
+        sample=[],
+        as_of=9,
+        newest=90,
+    )
+    exit_code, out = redrive(folder, "discard", "--where", "queue:bulk")
+    assert (exit_code, jobs.asked_for("Act")) == (code, [])
+    assert "[y/N]" not in out
+    assert "nothing was done" in out

@@ -1,0 +1,78 @@
+"""What became of those that a verb was for: one result each, and how the command exits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redrive.cli.output import print_each, print_json, say
+from redrive.cli.settings import Settings
+from redrive.cli.words import counted
+from redrive.errors import Exit
+from redrive.models import plain
+from redrive.protocol.commands import Act, Acted, Outcome
+from redrive.protocol.envelope import Refusal
+
+
+def tell_one(settings: Settings, wish: Act, acted: Acted) -> Exit:
+    (outcome,) = acted.outcomes
+    if outcome.refused is not None:
+        from redrive.client.refusals import error_of
+
+        refused = outcome.refused
+        raise error_of(
+            Refusal(
+                code=refused.code,
+                message=f"{wish.verb} {outcome.id}: {refused.message}",
+                hint=refused.hint,
+                retry_after=refused.retry_after,
+                exit_code=refused.exit_code,
+            )
+        )
+    if settings.as_json:
+        print_json(_plain(outcome))
+    else:
+        say(_line(wish, outcome))
+    return Exit.OK
+
+
+def tell_set(settings: Settings, wish: Act, acted: Acted) -> Exit:
+    done = sum(outcome.done for outcome in acted.outcomes)
+    if settings.as_json:
+        print_each(map(_plain, acted.outcomes))
+    else:
+        for outcome in acted.outcomes:
+            say(_line(wish, outcome))
+        if acted.outcomes:
+            say(f"{wish.verb}: {done:,} of {len(acted.outcomes):,} done")
+        else:
+            say(f"{wish.verb}: no job matches, nothing was done")
+    return Exit.OK if done == len(acted.outcomes) else Exit.FAILED
+
+
+def tell_redrive(settings: Settings, wish: Act, acted: Acted) -> Exit:
+    """A small set is answered for at once; a large or a paced one is worked off from now on."""
+    refused = [outcome for outcome in acted.outcomes if not outcome.done]
+    if settings.as_json:
+        outcomes = [_plain(outcome) for outcome in acted.outcomes]
+        print_json({"redrive": acted.redrive, "total": acted.total, "outcomes": outcomes})
+    elif acted.redrive is None:
+        say(f"{wish.verb}: no job matches, nothing was done")
+    else:
+        total = counted(acted.total, "job")
+        done = f"{acted.total - len(refused):,} of {total} requeued" if acted.outcomes else total
+        say(f"redrive {acted.redrive}: {done}")
+        for outcome in refused:
+            say(_line(wish, outcome))
+        say(f"  `redrive redrives` shows how it goes, `redrive undo {acted.redrive}` takes it back")
+    return Exit.FAILED if refused else Exit.OK
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    id = outcome.id
+    return {**plain(outcome), "id": int(id) if id.isdecimal() else id}
+
+
+def _line(wish: Act, outcome: Outcome) -> str:
+    if outcome.refused is not None:
+        return f"{outcome.id}: not done, {outcome.refused.message}"
+    return f"{outcome.id}: {wish.verb}, it is {outcome.state or 'gone'}"
