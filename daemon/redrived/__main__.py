@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import faulthandler
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -36,9 +37,11 @@ def _run(config: str | None) -> None:
     from redrive.config import find_config, load
     from redrived import logs
 
-    loaded = load(find_config(config, os.environ))
+    loaded = load(find_config(config, os.environ), look_around=True)
     daemon = loaded.config.daemon
     logs.set_up(daemon.log_level, daemon.log_format)
+    for problem in loaded.problems:
+        logging.getLogger(__name__).warning("%s", problem)
 
     from redrived.supervisor import Supervisor
 

@@ -17,8 +17,10 @@ from pathlib import Path
 
 from redrive import __version__
 from redrive.config import Config, Loaded, runtime_dir, state_dir, store_url
+from redrive.errors import ConfigProblem
 from redrive.interpreters import pool_checks
 from redrive.protocol.rows import Check
+from redrive.token_file import read_token
 
 LOW = 512 * 1024 * 1024  # bytes
 _BUILT_AFTER = 1_767_225_600  # 2026-01-01, in Unix time: no clock is right that is before it
@@ -153,26 +155,16 @@ def _store_file(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _secrets(config: Config) -> Iterator[Check]:
-    """The HTTP token must be there, and nobody else's to read."""
     if config.http is None or config.http.token_file is None:
         return
-    path = Path(config.http.token_file)
+    file = config.http.token_file
     try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        yield Check(
-            name="token",
-            ok=False,
-            text=f"{path} cannot be looked at: {error.strerror}",
-            hint=f"umask 077; openssl rand -hex 32 > {path}",
-        )
-        return
-    yield Check(
-        name="token",
-        ok=not mode & 0o077,
-        text=f"{path} has mode {stat.S_IMODE(mode):o}",
-        hint=f"chmod 600 {path}, and put a new token into it",
-    )
+        read_token(file)
+    except ConfigProblem as problem:
+        is_others = isinstance(problem.__cause__, PermissionError)
+        yield Check(name="token", ok=is_others, text=problem.message, hint=problem.hint)
+    else:
+        yield Check(name="token", ok=True, text=f"{file} is as it must be")
 
 
 def _space(folder: Path) -> Check:

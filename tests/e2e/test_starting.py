@@ -19,6 +19,13 @@ listen = "127.0.0.1:0"
 [tasks.call]
 http = { url = "{{ args.url }}" }
 """
+MISPLACED = """
+[tasks.away]
+command = ["true"]
+cwd = "away"
+[tasks.here]
+command = ["true"]
+"""
 
 
 def failed_start(folder: Path, config: str = "") -> tuple[int, str]:
@@ -34,6 +41,21 @@ def test_a_folder_that_cannot_be_one_is_named(tmp_path: Path, folder: str) -> No
     assert code == Exit.CONFIG
     assert f"/{folder} cannot be used as a folder" in said
     assert "Traceback" not in said
+
+
+def test_what_its_config_names_and_is_not_there_is_told_and_keeps_nothing_else_from_running(
+    tmp_path: Path,
+) -> None:
+    with trial(tmp_path, MISPLACED) as daemon:
+        daemon.start()
+        assert (
+            f'{daemon.config}:11: tasks.away.cwd: got "{tmp_path}/away"' in daemon.log.read_text()
+        )
+        assert daemon.until_ended(daemon.enqueue("here")).state == "done"
+        checked = daemon.run("config", "check")
+        assert checked.returncode == Exit.CONFIG
+        assert f"{daemon.config}:11: tasks.away.cwd" in checked.stderr
+        assert daemon.run("reload").returncode == Exit.CONFIG
 
 
 def test_a_database_that_is_away_is_tried_again_later(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from redrive.clock import SECOND
-from redrive.config.flow_checks import FACTS
 from redrive.config.sections import Config, Pipeline, Queue, Retry, Shows, Step, Task
+from redrive.config.spoken import OF_A_RUN
 from redrive.lifecycle import JobState
 from redrive.pipelines import (
     Definition,
@@ -52,7 +52,7 @@ def go_on(definition: Definition, *states: StepState, **more: Any) -> list[Actio
 
 
 def test_every_name_that_a_config_may_speak_of_is_there() -> None:
-    spoken = {name: f"{{{{ {name} }}}}" for name in FACTS}
+    spoken = {name: f"{{{{ {name} }}}}" for name in OF_A_RUN}
     [enqueue] = go_on(pipeline(step("a", args=spoken)), WAITING, batch="b", key="k")
     assert enqueue == Enqueue(
         step="a", args={"args": {}, "batch": "b", "key": "k", "run": "r7", "steps": {}}

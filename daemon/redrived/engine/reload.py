@@ -99,8 +99,10 @@ class Reloader:
             raise ConfigProblem(
                 "the daemon was started without a config file", hint="restart it with `--config`"
             )
-        new = (await asyncio.to_thread(load, old.path)).config
-        return new, changes(old, new)
+        loaded = await asyncio.to_thread(load, old.path, look_around=True)
+        if loaded.problems:
+            raise ConfigRejected([*loaded.problems])
+        return loaded.config, changes(old, loaded.config)
 
     async def _notes(self, new: Config, plan: Plan) -> list[str]:
         counts = await self._engine.store.read(tallies.read)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import os
-import stat
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 from starlette.requests import Request
 
 from redrive.config.sections import Http
-from redrive.errors import ConfigProblem
+from redrive.token_file import read_token
 from redrived.http.problems import HttpProblem
 
 Need = Literal["nothing", "read", "change"]
 
-SHORTEST = 16  # characters of a token
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -57,24 +53,7 @@ class Access:
     def token(self) -> bytes | None:
         """Read anew each time, so that it can be changed without a restart."""
         file = self._settings().token_file
-        if file is None:
-            return None
-        try:
-            mode = os.stat(file).st_mode
-            content = Path(file).read_bytes().strip()
-        except OSError as error:
-            raise ConfigProblem(f"{file} cannot be read: {error.strerror}") from error
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise ConfigProblem(
-                f"{file} is open to others (mode {stat.S_IMODE(mode):o})",
-                hint=f"chmod 600 {file}, and put a new token into it",
-            )
-        if len(content) < SHORTEST:
-            raise ConfigProblem(
-                f"the token in {file} is shorter than {SHORTEST} characters",
-                hint=f"openssl rand -hex 32 > {file}",
-            )
-        return content
+        return None if file is None else read_token(file)
 
     def _check_host(self, request: Request, own: str, others: list[str]) -> None:
         given = request.headers.get("host", "")

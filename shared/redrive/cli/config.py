@@ -9,6 +9,7 @@ import click
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun
+from redrive.config import ConfigRejected
 
 
 @click.group(cls=Noun)
@@ -19,11 +20,14 @@ def config() -> None:
 @config.command(examples=["redrive config check", "redrive --config new.toml config check"])
 @click.pass_obj
 def check(settings: Settings) -> None:
-    """Name every mistake in the file by its place.
+    """Name every mistake in the file by its place, and what it names that is not there.
 
     Exits with 78 when there is one.
     """
-    found = settings.whole_config().config
+    loaded = settings.whole_config(look_around=True)
+    if loaded.problems:
+        raise ConfigRejected([*loaded.problems])
+    found = loaded.config
     counts = {
         name: len(getattr(found, name))
         for name in ("tasks", "queues", "pipelines", "schedules", "pools", "errors", "hooks")

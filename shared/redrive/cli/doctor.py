@@ -39,8 +39,11 @@ def doctor(settings: Settings) -> int:
 
 def _checks(settings: Settings) -> Iterator[Check]:
     try:
-        loaded = settings.whole_config()
-        yield Check(name="config", ok=True, text=f"{loaded.config.path} is right")
+        loaded = settings.whole_config(look_around=True)
+        if not loaded.problems:
+            yield Check(name="config", ok=True, text=f"{loaded.config.path} is right")
+        for problem in loaded.problems:
+            yield Check(name="config", ok=False, text=str(problem))
         yield from local_checks(loaded)
     except RedriveError as error:
         yield _finding("config", error)

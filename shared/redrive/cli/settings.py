@@ -31,8 +31,8 @@ class Settings:
         remark(f"redrive: {problems[0]}")
         remark("  a daemon that runs goes on without it; `redrive config check` says what is wrong")
 
-    def whole_config(self) -> Loaded:
-        return load(find_config(self.config_path))
+    def whole_config(self, *, look_around: bool = False) -> Loaded:
+        return load(find_config(self.config_path), look_around=look_around)
 
     @contextmanager
     def client(self) -> Generator[Client]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from redrive.config import Config, find_config, load_client, runtime_dir
+from redrive.config.places import LONGEST_SOCKET_PATH
 from redrive.errors import ConfigProblem, DaemonUnreachable, NotAllowed
 
 log = logging.getLogger(__name__)
 
 _IPC = "ipc://"
-_LONGEST_PATH = 107  # bytes; the kernel's limit for the path of a socket
 _EVERYWHERE = re.compile(r"(?<=^tcp://)(?:\*|0\.0\.0\.0)(?=:)")
 
 
@@ -76,9 +76,9 @@ def _address(given: str | None, default: Path) -> str:
     """A daemon that listens on every interface is reached on this machine by loopback."""
     address = _EVERYWHERE.sub("127.0.0.1", given or f"{_IPC}{default}")
     path = address.removeprefix(_IPC)
-    if path != address and len(os.fsencode(path)) > _LONGEST_PATH:
+    if path != address and len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise ConfigProblem(
-            f"the path of the socket {path} is longer than {_LONGEST_PATH} bytes",
+            f"the path of the socket {path} is longer than {LONGEST_SOCKET_PATH} bytes",
             hint="choose a shorter `runtime_dir` in [daemon]",
         )
     return address

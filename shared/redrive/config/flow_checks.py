@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from redrive.config.lines import Key
 from redrive.config.problems import Problems, instead
 from redrive.config.relations import Names, exactly_one
 from redrive.config.sections import Schedule, Step, Tables
+from redrive.config.spoken import (
+    OF_A_RUN,
+    OF_A_SLOT,
+    check_condition,
+    check_names,
+    check_templates,
+    templates,
+)
 from redrive.config.task_checks import check_retry, policy_names, queue_names, task_names
 from redrive.config.values import quoted
 
-FACTS = ("args", "batch", "key", "run", "steps")  # what `when` and `args` of a step may speak of
 SLIP = 0.85  # how alike two names are when one is taken for the other, misspelt
 
 
@@ -43,42 +48,21 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
 
 def _check_words(step: Step, at: Key, steps: set[str], problems: Problems) -> None:
     """What `when` and the templates speak of must be there."""
-    for key, names, parts in _spoken(step):
-        for name in sorted(names - {*FACTS}):
-            problems.doubt((*at, *key), f"unknown name {quoted(name)}, {instead(name, FACTS)}")
-        for of, name in sorted(parts):
-            if of == "steps" and name not in steps:
-                text = f"unknown step {quoted(name)}, {instead(name, sorted(steps))}"
-                problems.doubt((*at, *key), text)
+    when = check_condition(step.when, (*at, "when"), OF_A_RUN, problems)
+    if when is not None:
+        _check_steps_named(when.parts, (*at, "when"), steps, problems)
+    for key, template in templates(step.args, (*at, "args")):
+        check_names(template.names, key, OF_A_RUN, problems)
+        _check_steps_named(template.parts, key, steps, problems)
 
 
-def _spoken(step: Step) -> Iterator[tuple[Key, frozenset[str], frozenset[tuple[str, str]]]]:
-    """Each place of a step that holds an expression, and what it speaks of."""
-    if step.when is not None:
-        from redrive.conditions import compile_condition  # which loads Jinja2, as the next one
-
-        condition = compile_condition(step.when)
-        yield ("when",), condition.names, condition.parts
-    for key, text in _texts(step.args, ("args",)):
-        from redrive.templates import compile_template
-
-        template = compile_template(text)
-        yield key, template.names, template.parts
-
-
-def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
-    """The templates in `value`, however deep, each with its place."""
-    match value:
-        case str() if "{" in value:
-            yield key, value
-        case {**entries}:
-            for name, entry in cast(dict[str, Any], entries).items():
-                yield from _texts(entry, (*key, name))
-        case [*items]:
-            for place, item in enumerate(items):
-                yield from _texts(item, (*key, place))
-        case _:
-            pass
+def _check_steps_named(
+    parts: frozenset[tuple[str, str]], key: Key, steps: set[str], problems: Problems
+) -> None:
+    for of, name in sorted(parts):
+        if of == "steps" and name not in steps:
+            text = f"unknown step {quoted(name)}, {instead(name, sorted(steps))}"
+            problems.doubt(key, text)
 
 
 def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:
@@ -123,6 +107,7 @@ def check_schedules(tables: Tables, problems: Problems) -> None:
             if schedule.queue is not None:
                 text = "the steps of a pipeline name their queues, expected it only beside `task`"
                 problems.doubt((*key, "queue"), text)
+            check_templates(schedule.batch, (*key, "batch"), OF_A_SLOT, problems)
         elif schedule.batch is not None:
             text = "only runs belong to a batch, expected it only beside `pipeline`"
             problems.doubt((*key, "batch"), text)

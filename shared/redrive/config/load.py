@@ -8,7 +8,8 @@ them. The daemon reads the whole file with `load`, the clients only their tables
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from redrive.config.checks import check_all, check_client
 from redrive.config.document import Document, read_document, read_tables
 from redrive.config.environment import Environment
 from redrive.config.lines import Key
+from redrive.config.places import check_places
 from redrive.config.problems import ConfigRejected, Enough, Problem, Problems
 from redrive.config.reader import Reader
 from redrive.config.sections import (
@@ -43,16 +45,28 @@ class Loaded(Struct, frozen=True):
     config: Config
     secrets: frozenset[str]
     masked: dict[Key, str]  # the values that came from the environment, as they may be shown
-    problems: tuple[Problem, ...] = ()  # what is wrong with it and did not keep a client from it
+    problems: tuple[Problem, ...] = ()  # what is wrong with it and does not keep it from use
 
     def redact(self, text: str) -> str:
         return environment.redact(text, self.secrets)
 
 
-def load(path: str | Path, environ: Mapping[str, str] = os.environ) -> Loaded:
-    """The whole config; `ConfigRejected` names everything that is wrong with it."""
+def load(
+    path: str | Path, environ: Mapping[str, str] = os.environ, *, look_around: bool = False
+) -> Loaded:
+    """The whole config; `ConfigRejected` names everything that is wrong with it.
+
+    With `look_around`, the `problems` of what is returned are what it names and is not there.
+    """
     path = Path(path)
-    return _judge(path, read_document(path), environ, _whole)
+    document = read_document(path)
+    loaded = _judge(path, document, environ, _whole)
+    if not look_around:
+        return loaded
+    problems = Problems(str(path), document.lines)
+    with suppress(Enough):
+        check_places(loaded.config, environ, problems)
+    return replace(loaded, problems=tuple(_redacted(problems, loaded.secrets)))
 
 
 def load_client(path: str | Path, environ: Mapping[str, str] = os.environ) -> Loaded:
@@ -97,14 +111,18 @@ def _judge(
     except Enough:  # and little of it has been read
         may_be_wrong = _nothing
     secrets = frozenset(variables.secrets | environment.passwords(config.store.url))
-    found = [
-        replace(each, text=environment.redact(each.text, secrets))
-        for each in problems.in_file_order()
-    ]
+    found = _redacted(problems, secrets)
     if not all(map(may_be_wrong, found)):
         raise ConfigRejected(found)
     config = replace(config, folder=str(folder), path=str(path.absolute()))
     return Loaded(config, secrets, variables.masked, (*document.broken, *found))
+
+
+def _redacted(problems: Problems, secrets: Collection[str]) -> list[Problem]:
+    return [
+        replace(each, text=environment.redact(each.text, secrets))
+        for each in problems.in_file_order()
+    ]
 
 
 def _names_no_daemon(problem: Problem) -> bool:

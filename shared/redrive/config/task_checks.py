@@ -12,6 +12,15 @@ from redrive.config.lines import Key
 from redrive.config.problems import Problems, instead
 from redrive.config.relations import Names, exactly_one
 from redrive.config.sections import ErrorRule, Heartbeat, HttpCall, Retry, Tables, Task
+from redrive.config.spoken import (
+    OF_A_FAILURE,
+    OF_A_HOOK,
+    OF_A_JOB,
+    OF_A_KEY,
+    check_call_templates,
+    check_condition,
+    check_templates,
+)
 from redrive.config.values import format_duration, quoted
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
 
@@ -62,6 +71,8 @@ def check_policy(retry: Retry, key: Key, problems: Problems) -> None:
         first = format_duration(retry.backoff.first)
         text = f"got {format_duration(retry.backoff.cap)}, expected at least `first`, {first}"
         problems.doubt((*key, "backoff", "cap"), text)
+    for name in ("stop_when", "retry_when"):
+        check_condition(getattr(retry, name), (*key, name), OF_A_FAILURE, problems)
 
 
 def check_errors(tables: Tables, problems: Problems) -> None:
@@ -112,8 +123,11 @@ def _check_action(task: Task, key: Key, problems: Problems) -> None:
         problems.add((*key, "python"), text)
     if task.command is not None:
         check_command(task.command, (*key, "command"), problems)
+    if isinstance(task.command, list):  # a text is the shell's: arguments are its variables
+        check_templates(task.command, (*key, "command"), OF_A_JOB, problems)
+    check_templates(task.concurrency_key, (*key, "concurrency_key"), OF_A_KEY, problems)
     if task.http:
-        check_call(task.http, (*key, "http"), problems)
+        check_call(task.http, (*key, "http"), OF_A_JOB, problems)
         _check_what_only_processes_have(task, key, problems)
 
 
@@ -159,7 +173,7 @@ def check_hooks(tables: Tables, problems: Problems) -> None:
         if hook.command is not None:
             check_command(hook.command, (*key, "command"), problems)
         if hook.http:
-            check_call(hook.http, (*key, "http"), problems)
+            check_call(hook.http, (*key, "http"), OF_A_HOOK, problems)
 
 
 def check_command(command: str | list[str], key: Key, problems: Problems) -> None:
@@ -168,12 +182,13 @@ def check_command(command: str | list[str], key: Key, problems: Problems) -> Non
         problems.doubt(key, "names no program, expected one")
 
 
-def check_call(call: HttpCall, key: Key, problems: Problems) -> None:
+def check_call(call: HttpCall, key: Key, facts: tuple[str, ...], problems: Problems) -> None:
     if problems.inside(key):
         return
     if not call.url.startswith(("http://", "https://", "{{")):
         text = f"got {quoted(call.url)}, expected an http:// or https:// address"
         problems.add((*key, "url"), text)
+    check_call_templates(call, key, facts, problems)
 
 
 def _each(key: Key, written: T | list[T] | None) -> list[tuple[Key, T]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from redrive.config.spoken import OF_A_HOOK
 from redrive.models import Event
 from redrived.engine.engine import Engine
 from redrived.engine.hooks import Occasion
@@ -94,6 +95,7 @@ async def test_a_command_gets_the_facts_on_its_input(engine: Engine, tmp_path: P
     (occasion,) = occasions(engine, *a_death(1, "aa"))
     await engine.hooks.tell(occasion)
     facts = json.loads((tmp_path / "seen.json").read_bytes())
+    assert sorted(facts) == sorted(OF_A_HOOK)
     assert (facts["on"], facts["event"]["type"]) == ("dead", "step_retry_exhausted")
     assert (facts["job"]["id"], facts["job"]["task"], facts["missed"]) == (1, "work", 0)
     assert list((tmp_path / "hooks").iterdir()) == []

@@ -54,6 +54,14 @@ async def test_a_rehearsal_changes_nothing(engine: Engine) -> None:
     assert await told(engine) == []
 
 
+async def test_a_config_that_names_what_is_not_there_changes_nothing(engine: Engine) -> None:
+    rewrite(engine, CONFIG + "cwd = 'nowhere'")
+    for dry_run in (True, False):
+        with pytest.raises(ConfigProblem, match=r"\.toml:9: tasks\.old\.cwd: got .*/nowhere"):
+            await engine.reloader.reload(dry_run=dry_run, by="me")
+    assert engine.definitions.tasks["old"].cwd == str(Path(engine.definitions.config.folder))
+
+
 async def test_a_bad_config_changes_nothing_and_is_told(engine: Engine) -> None:
     rewrite(engine, CONFIG + "retry = 'nobody'")
     with pytest.raises(ConfigProblem, match=r"\.toml:9: tasks\.old\.retry"):

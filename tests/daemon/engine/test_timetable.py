@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,16 @@ async def test_a_schedule_fires_at_its_slots(tmp_path: Path) -> None:
 
 
 async def test_a_schedule_may_start_a_pipeline_in_a_batch(tmp_path: Path) -> None:
-    config = TASKS + '[schedules.s]\npipeline = "p"\nevery = "1h"\nbatch = "b-{{ date }}"\n'
+    config = (
+        TASKS
+        + '[schedules.s]\npipeline = "p"\nevery = "1h"\nbatch = "b-{{ date }}-{{ schedule }}-{{ slot }}"\n'
+    )
     async with running(tmp_path, config) as bench:
         done = await schedules.trigger(bench.engine, TESTER, commands.Trigger(schedule="s"))
         assert done.text == "schedule s has started r1"
         ended = await bench.event("execution_completed")
         assert ended.run == "r1"
-        assert ended.data["batch"].startswith("b-20")
+        assert re.fullmatch(r"b-20[0-9-]{8}-s-20[0-9-]{8}T.*Z", ended.data["batch"])
         told = await bench.event("schedule_fired")
         assert (told.data["run"], told.data["by"]) == ("r1", "tester")
 
@@ -62,7 +66,7 @@ async def test_a_playbook_can_be_scheduled_before_it_is_registered(tmp_path: Pat
         missed = await bench.event("schedule_missed")
         assert missed.data["why"].startswith("there is no pipeline 'report'")
         assert (await rows(bench))["s"].what == "pipeline report, not registered yet"
-        await bench.engine.pipelines.add(PLAYBOOK, "report", "me")
+        await bench.engine.pipelines.add(commands.AddPipeline(source=PLAYBOOK, name="report"), "me")
         ended = await bench.event("execution_completed")
         assert ended.data["pipeline"] == "report"
         assert (await rows(bench))["s"].what == "pipeline report"

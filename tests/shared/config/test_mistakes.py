@@ -287,6 +287,52 @@ MISTAKES = [
         STEPS + '{ name = "a", task = "t", clear = "u" }]',
         '5: pipelines.p.steps[0].clear: unknown task "u", expected "t"',
     ),
+    # What conditions and templates speak of
+    (
+        '[retry.slow]\nstop_when = "status_cod == 501"',
+        '2: retry.slow.stop_when: unknown name "status_cod", did you mean "status_code"?',
+    ),
+    (
+        TASK + 'retry = { retry_when = "attemps < 3" }',
+        '3: tasks.t.retry.retry_when: unknown name "attemps", did you mean "attempt"?',
+    ),
+    (
+        '[tasks.t]\ncommand = ["x", "{{ arg.a }}"]',
+        '2: tasks.t.command[1]: unknown name "arg", did you mean "args"?',
+    ),
+    (
+        TASK + 'concurrency_key = "{{ task }}"',
+        '3: tasks.t.concurrency_key: unknown name "task", expected "args"',
+    ),
+    (
+        '[tasks.t.http]\nurl = "http://{{ args.host }}"\njson = { a = ["{{ jbo }}"] }',
+        '3: tasks.t.http.json.a[0]: unknown name "jbo", did you mean "job"?',
+    ),
+    (
+        '[tasks.t.http]\nurl = "http://x"\n[tasks.t.http.headers]\nA = "{{ aargs }}"',
+        '4: tasks.t.http.headers.A: unknown name "aargs", did you mean "args"?',
+    ),
+    (
+        (
+            STEPS + '{ name = "a", task = "t", retry = { stop_when = "eror == 1" } } ]'
+        ),
+        '5: pipelines.p.steps[0].retry.stop_when: unknown name "eror", did you mean "error"?',
+    ),
+    (
+        (
+            STEPS + '{ name = "a", task = "t" } ]\n'
+            '[schedules.s]\npipeline = "p"\nevery = "1h"\nbatch = "{{ dat }}"'
+        ),
+        (
+            '9: schedules.s.batch: unknown name "dat", '
+            'expected one of "date", "schedule", "slot", did you mean "date"?'
+        ),
+    ),
+    (
+        '[[hooks]]\non = ["dead"]\nhttp = { url = "http://x/{{ evnt.type }}" }',
+        ('3: hooks[0].http.url: unknown name "evnt", expected one of "environment", "event", '
+        '"job", "missed", "node", "on", did you mean "event"?'),
+    ),
     # Schedules and hooks
     (
         '[schedules.s]\ncron = "* * * * *"',

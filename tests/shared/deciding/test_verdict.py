@@ -8,6 +8,7 @@ import pytest
 
 from redrive.clock import SECOND
 from redrive.config.sections import Backoff, Retry
+from redrive.config.spoken import OF_A_FAILURE
 from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
 from redrive.deciding.verdict import decide
 from redrive.lifecycle import JobState, Reason
@@ -227,6 +228,13 @@ def test_an_unknown_error_is_retried_as_often_as_the_policy_says(
     of = facts(ODD, policy=policy(unknown=unknown), unknown=earlier)
 
     assert reason(of) is expected
+
+
+def test_every_name_that_a_condition_may_speak_of_is_there() -> None:
+    for name in OF_A_FAILURE:
+        assert reason(facts(policy=policy(stop_when=f"{name} is defined"))) == Reason.STOP_WHEN, (
+            name
+        )
 
 
 def test_known_errors_do_not_care_how_unknown_ones_are_retried() -> None:
