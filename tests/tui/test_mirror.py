@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from redrive.clock import SECOND
 from redrive.models import Event
 from redrive.protocol.announcements import JobVitals, Vitals
-from redrive_tui.mirror import EVENTS_KEPT, Gap, Mirror
+from redrive_tui.event_ring import EVENTS_KEPT, Gap
+from redrive_tui.mirror import Mirror
 from support import incident
 from support.clock import FakeClock
 
@@ -104,3 +107,19 @@ def test_what_a_job_uses_is_forgotten_when_its_node_names_it_no_more() -> None:
 
     seen.feel(Vitals(epoch="e1", at=incident.NOW, node="w1", cpu=0.0, memory=1, jobs=[]))
     assert seen.vitals["w1"] == {}
+
+
+def test_nodes_and_queues_that_are_gone_are_forgotten() -> None:
+    seen = mirror()
+    status = incident.status()
+    seen.load(status)
+    left = status.nodes[0]
+    for node in status.nodes:
+        told = Vitals(epoch="e1", at=incident.NOW, node=node.name, cpu=0.0, memory=1, jobs=[])
+        seen.feel(told)
+    assert len(seen.vitals) == len(status.nodes) > 1
+
+    seen.load(replace(status, nodes=[left], queues=status.queues[:1]))
+
+    assert set(seen.vitals) == set(seen.cpu) == {left.name}
+    assert set(seen.throughput) == {status.queues[0].name}

@@ -11,21 +11,14 @@ from collections import deque
 from collections.abc import Iterable
 
 from redrive.clock import SECOND, Clock
-from redrive.models import Event, Record
+from redrive.models import Event
 from redrive.protocol.announcements import JobVitals, Vitals
 from redrive.protocol.queries import StatusReply, Welcome
+from redrive_tui.event_ring import EventRing, Gap
 from redrive_tui.link_state import LinkState, LinkWord
 from redrive_tui.throughput import Throughput
 
-EVENTS_KEPT = 10_000
 CPU_KEPT = 60
-
-
-class Gap(Record, frozen=True, kw_only=True):
-    """Events that were lost on the way, because this console was too slow."""
-
-    missing: int
-    before: int  # the seq that came next
 
 
 class Mirror:
@@ -37,13 +30,14 @@ class Mirror:
         self.link = LinkState(since=clock.monotonic())
         self.welcome: Welcome | None = None
         self.status: StatusReply | None = None
-        self.events: deque[Event | Gap] = deque(maxlen=EVENTS_KEPT)
+        self.events = EventRing()
         self.seq = 0
         self.dropped = 0
         self.throughput: dict[str, Throughput] = {}
         self.cpu: dict[str, deque[float]] = {}  # of each node, oldest first
         self.vitals: dict[str, dict[int, JobVitals]] = {}  # of running jobs, by node
         self._told_at = 0.0
+        self._last_event: int | None = None  # its seq
 
     def now(self) -> int:
         """The daemon's clock: ages are right even where this machine's clock is wrong."""
@@ -72,6 +66,7 @@ class Mirror:
         self.status = status
         self.seq = max(self.seq, status.seq)
         self._told_at = self.clock.monotonic()
+        self._forget_all_but(status)
         for queue in status.queues:
             self.throughput.setdefault(queue.name, Throughput()).read(status.at, queue.states)
         for node in status.nodes:
@@ -82,10 +77,11 @@ class Mirror:
     def apply(self, events: Iterable[Event]) -> None:
         """What happened since, in order."""
         for event in events:
-            if self.events and event.seq <= self._last_event:
+            if self._last_event is not None and event.seq <= self._last_event:
                 continue
             self._note_gap(event)
-            self.events.append(event)
+            self.events.take(event)
+            self._last_event = event.seq
             self.seq = max(self.seq, event.seq)
         self.heard()
 
@@ -113,21 +109,29 @@ class Mirror:
     def _forget(self) -> None:
         self.status = None
         self.seq = self.dropped = 0
+        self._last_event = None
         self.events.clear()
         self.throughput.clear()
         self.cpu.clear()
         self.vitals.clear()
 
+    def _forget_all_but(self, status: StatusReply) -> None:
+        """Queues and nodes come and go, and a console stays open for weeks."""
+        nodes = {node.name for node in status.nodes}
+        queues = {queue.name for queue in status.queues}
+        for by_name, present in (
+            (self.cpu, nodes),
+            (self.vitals, nodes),
+            (self.throughput, queues),
+        ):
+            for gone in by_name.keys() - present:
+                del by_name[gone]
+
     def _cpu_of(self, node: str) -> deque[float]:
         return self.cpu.setdefault(node, deque(maxlen=CPU_KEPT))
 
-    @property
-    def _last_event(self) -> int:
-        last = self.events[-1]
-        return last.before - 1 if isinstance(last, Gap) else last.seq
-
     def _note_gap(self, event: Event) -> None:
-        missing = event.seq - self._last_event - 1 if self.events else 0
+        missing = event.seq - self._last_event - 1 if self._last_event is not None else 0
         if missing:
-            self.events.append(Gap(missing=missing, before=event.seq))
+            self.events.take(Gap(missing=missing, before=event.seq))
             self.dropped += missing

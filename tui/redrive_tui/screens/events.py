@@ -6,9 +6,8 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from redrive.models import Event
+from redrive_tui.event_ring import EVENTS_KEPT, Gap, Kept, opened
 from redrive_tui.formatting import Line, apart, count
-from redrive_tui.mirror import EVENTS_KEPT, Gap
 from redrive_tui.reading import event_line, is_bad
 from redrive_tui.screens.pane import Desk, Pane
 from redrive_tui.widgets.dialogs import Prompt
@@ -26,8 +25,9 @@ class EventsPane(Pane):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.top = Panel()
-        self.stream = StreamView[Event | Gap](self._spans, self._is_bad, kept=EVENTS_KEPT)
-        self._shown = 0  # the seq up to which events are in the view
+        self.stream = StreamView[Kept](self._spans, self._is_bad, kept=EVENTS_KEPT)
+        self._taken = 0  # how many the mirror had taken when they were shown
+        self._seq = 0  # of the mirror at that time
 
     def compose(self) -> ComposeResult:
         yield self.top
@@ -35,17 +35,11 @@ class EventsPane(Pane):
 
     def show(self) -> None:
         mirror = self.desk.mirror
-        if mirror.seq < self._shown:  # another daemon, another log
+        if mirror.seq < self._seq:  # another daemon, another log
             self.stream.restart()
-            self._shown = 0
-        fresh: list[Event | Gap] = []
-        for item in reversed(mirror.events):
-            if _place(item) <= self._shown:
-                break
-            fresh.append(item)
-        if fresh:
-            self._shown = _place(fresh[0])
-            self.stream.extend(reversed(fresh))
+        if fresh := mirror.events.since(self._taken):
+            self.stream.extend(fresh)
+        self._taken, self._seq = mirror.events.taken, mirror.seq
         self._show_top()
 
     @on(StreamView.Changed)
@@ -60,7 +54,8 @@ class EventsPane(Pane):
             right.append((f" · {count(mirror.dropped)} not received", "warning"))
         self.top.lines = [apart(left, right, self.top.size.width)]
 
-    def _spans(self, item: Event | Gap, with_times: bool) -> Line:
+    def _spans(self, kept: Kept, with_times: bool) -> Line:
+        item = opened(kept)
         if isinstance(item, Gap):
             missed = f"-- {count(item.missing)} events not received (this console was too slow) --"
             return [(missed, "warning")]
@@ -68,7 +63,8 @@ class EventsPane(Pane):
         return line if with_times else line[1:]
 
     @staticmethod
-    def _is_bad(item: Event | Gap) -> bool:
+    def _is_bad(kept: Kept) -> bool:
+        item = opened(kept)
         return isinstance(item, Gap) or is_bad(item)
 
     @on(StreamView.SearchWanted)
@@ -86,7 +82,3 @@ class EventsPane(Pane):
 
     def first_focus(self) -> Widget | None:
         return self.stream
-
-
-def _place(item: Event | Gap) -> int:
-    return item.before if isinstance(item, Gap) else item.seq
