@@ -43,7 +43,8 @@ class Ground:
         """One group, in one commit; what each entry was answered."""
         with self.database.writers.connect() as connection, connection.begin():
             now = self.clock.now()
-            landed = run_group(Unit(connection, self.database, self.node, now), entries)
+            unit = Unit(connection, self.database, self.node, now)
+            landed = run_group(unit, list(entries), careful=True)
         self.landed.append(landed)
         return [entry.answer for entry in entries]
 

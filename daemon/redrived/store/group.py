@@ -51,28 +51,60 @@ class Entry(Generic[Item, Result]):
             self.future.set_result(cast("Result", self.answer))
 
 
-def run_group(unit: Unit, entries: Sequence[Entry[Any, Any]]) -> Landed:
-    """Do everything the entries ask for, each failing alone, and write down what was said."""
+class GroupFailed(Exception):
+    """An operation of the group raised; done again with care, only that one fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def run_group(
+    unit: Unit,
+    entries: list[Entry[Any, Any]],
+    standing: Callable[[], Entry[Any, Any] | None] = lambda: None,
+    *,
+    careful: bool = False,
+) -> Landed:
+    """Do everything the entries ask for, and write down what was said.
+
+    When that makes something ready, what stands for this joins them and is done last.
+
+    With care each operation fails alone, for which it needs a savepoint. Failing is so rare
+    that nobody pays for one until it has happened.
+    """
     if not unit.database.is_sqlite and any(needs_turn(e.operation, e.item) for e in entries):
         unit.lock("turn")
-    alone = len(entries) == 1
-    for operation, group in groupby(entries, key=lambda entry: entry.operation):
-        _run_together(unit, operation, list(group), alone)
+    run = _run_carefully if careful else _run
+    for operation, group in groupby(list(entries), key=lambda entry: entry.operation):
+        run(unit, operation, list(group))
+    if unit.has_made_ready and (joins := standing()) is not None:
+        entries.append(joins)
+        run(unit, joins.operation, [joins])
+        # Nobody else need be woken for what has been looked at here.
+        unit.has_made_ready = isinstance(joins.answer, BaseException)
     return unit.flush()
 
 
-def _run_together(
-    unit: Unit,
-    operation: Operation[Any, Any],
-    entries: list[Entry[Any, Any]],
-    alone: bool,
-) -> None:
-    mark = unit.mark()
-    savepoint = None if alone else unit.connection.begin_nested()
+def _run(unit: Unit, operation: Operation[Any, Any], entries: Sequence[Entry[Any, Any]]) -> None:
     try:
         answers = operation(unit, [entry.item for entry in entries])
     except Exception as error:
-        if unit.database.trouble(error) is not None or savepoint is None:
+        if unit.database.trouble(error) is not None:
+            raise
+        raise GroupFailed(error) from error
+    _note(unit, entries, answers)
+
+
+def _run_carefully(
+    unit: Unit, operation: Operation[Any, Any], entries: Sequence[Entry[Any, Any]]
+) -> None:
+    mark = unit.mark()
+    savepoint = unit.connection.begin_nested()
+    try:
+        answers = operation(unit, [entry.item for entry in entries])
+    except Exception as error:
+        if unit.database.trouble(error) is not None:
             raise
         savepoint.rollback()
         unit.forget_since(mark)
@@ -80,10 +112,13 @@ def _run_together(
             entries[0].answer = error
             return
         for entry in entries:
-            _run_together(unit, operation, [entry], alone=False)
+            _run_carefully(unit, operation, [entry])
         return
-    if savepoint is not None:
-        savepoint.commit()
+    savepoint.commit()
+    _note(unit, entries, answers)
+
+
+def _note(unit: Unit, entries: Sequence[Entry[Any, Any]], answers: Sequence[Any]) -> None:
     for entry, answer in zip(entries, answers, strict=True):
         entry.answer = answer
         if entry.receipt is not None and not isinstance(answer, Exception):

@@ -96,6 +96,14 @@ class Store:
         """Ask for a change whose answer nobody waits for."""
         self.submit(operation, item, must_land=must_land).add_done_callback(_complain)
 
+    def stand(self, operation: Operation[Item, Result], item: Item) -> asyncio.Future[Result]:
+        """Ask for a change in the first commit that makes something ready, as a part of it."""
+        return self.writer.stand(operation, item)
+
+    def withdraw(self, standing: asyncio.Future[Any]) -> bool:
+        """Take back what stands; False when a commit has it already and the answer will come."""
+        return self.writer.withdraw(standing)
+
     async def read(
         self,
         question: Callable[Concatenate[Connection, Arguments], Result],

@@ -30,7 +30,7 @@ from sqlalchemy import Connection
 from redrive.clock import Clock
 from redrive.errors import RedriveError, TryLater
 from redrived.store.database import Database, Trouble, said
-from redrived.store.group import Entry, Item, Operation, Result, run_group
+from redrived.store.group import Entry, GroupFailed, Item, Operation, Result, run_group
 from redrived.store.receipts import taken
 from redrived.store.unit import Landed, Unit
 
@@ -78,6 +78,7 @@ class Writer:
         # Filled by the loop, emptied by the thread.
         self._waiting: deque[Entry[Any, Any]] = deque()
         self._wake = threading.Condition()
+        self._standing: Entry[Any, Any] | None = None
         self._untidy = False
         self._alone = 0  # how many of those that come next are to have a commit each
         self._doubt: Doubt | None = None
@@ -116,6 +117,25 @@ class Writer:
                 self._wake.notify()
         return future
 
+    def stand(self, operation: Operation[Item, Result], item: Item) -> asyncio.Future[Result]:
+        """Ask for a change in the first commit that makes something ready, as a part of it."""
+        if self._loop is None:
+            raise RuntimeError("the writer has not been started")
+        future: asyncio.Future[Result] = self._loop.create_future()
+        with self._wake:
+            self._standing = Entry(operation, item, future, must_land=False)
+        return future
+
+    def withdraw(self, future: asyncio.Future[Any]) -> bool:
+        """Take back what stands; False when a commit has it already and the answer will come."""
+        with self._wake:
+            standing = self._standing
+            if standing is None or standing.future is not future:
+                return False
+            self._standing = None
+        future.cancel()
+        return True
+
     def tidy(self) -> None:
         """Shrink the file and its log, in moments in which nothing else waits."""
         self._untidy = True
@@ -153,17 +173,31 @@ class Writer:
             return [self._waiting.popleft() for _ in range(count)]
 
     def _commit(self, group: list[Entry[Any, Any]]) -> Landed:
+        try:
+            return self._try(group)
+        except GroupFailed as failed:
+            if len(group) == 1:
+                raise failed.error from None
+            return self._try(group, careful=True)
+
+    def _try(self, group: list[Entry[Any, Any]], *, careful: bool = False) -> Landed:
         with self.database.writers.connect() as connection:
             if self._doubt is not None and (landed := self._landed_after_all(connection)):
                 return landed
             with connection.begin():
                 now, transaction = self.database.begin(connection, self.clock.now())
-                landed = run_group(Unit(connection, self.database, self.node, now), group)
+                unit = Unit(connection, self.database, self.node, now)
+                landed = run_group(unit, group, self._take_standing, careful=careful)
                 if transaction is not None:
                     self._doubt = Doubt(transaction, group, landed)
             self._doubt = None
             self.groups += 1
             return landed
+
+    def _take_standing(self) -> Entry[Any, Any] | None:
+        with self._wake:
+            standing, self._standing = self._standing, None
+            return standing
 
     def _landed_after_all(self, connection: Connection) -> Landed | None:
         assert self._doubt is not None

@@ -8,16 +8,21 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from redrive.errors import NotFound, RedriveError, TryLater
 from redrived.store import jobs
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.leases import lease
+from redrived.store.picking import Room, TaskRules
 from redrived.store.unit import Landed, Unit
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check
 from support.open_store import WORK, OpenStore, url_of
+
+ROOM = Room(slots=4, tasks={"work": TaskRules()})
 
 
 @pytest.fixture
@@ -208,4 +213,58 @@ async def test_a_long_queue_is_committed_in_several_groups(
 def test_a_task_without_a_name_is_an_error_of_its_own(ground: Ground) -> None:
     with pytest.raises(Exception, match="task"):
         ground.add(NewJob(task=None, queue="default"))  # type: ignore[arg-type]
+    check(ground)
+
+
+async def test_what_stands_is_done_in_the_commit_that_makes_something_ready(
+    opened: OpenStore, ground: Ground
+) -> None:
+    groups = opened.store.writer.groups
+    standing = opened.store.stand(lease, ROOM)
+    [placed] = await opened.store.submit(enqueue, Order(jobs=[WORK]))
+    leased = await standing
+
+    assert [job.id for job in leased.picked.jobs()] == [placed.id]
+    assert opened.store.writer.groups == groups + 1
+    assert [landed.made_ready for landed in opened.landed] == [False]
+    check(ground)
+
+
+async def test_what_stands_lets_pass_what_makes_nothing_ready(opened: OpenStore) -> None:
+    standing = opened.store.stand(lease, ROOM)
+    await opened.store.submit(enqueue, Order(jobs=[structs.replace(WORK, held=True)]))
+
+    assert not standing.done()
+    assert opened.store.withdraw(standing)
+
+
+async def test_what_was_withdrawn_is_not_done(opened: OpenStore) -> None:
+    standing = opened.store.stand(lease, ROOM)
+    assert opened.store.withdraw(standing)
+    [placed] = await opened.store.submit(enqueue, Order(jobs=[WORK]))
+
+    assert standing.cancelled()
+    job = await opened.store.read(jobs.get, placed.id)
+    assert job is not None and job.state == "queued"
+    assert [landed.made_ready for landed in opened.landed] == [True]
+
+
+async def test_what_has_been_done_cannot_be_withdrawn(opened: OpenStore) -> None:
+    standing = opened.store.stand(lease, ROOM)
+    await opened.store.submit(enqueue, Order(jobs=[WORK]))
+
+    assert not opened.store.withdraw(standing)
+    assert (await standing).picked.slots
+
+
+async def test_what_stands_fails_alone_and_leaves_what_is_ready_to_others(
+    opened: OpenStore, ground: Ground
+) -> None:
+    standing = opened.store.stand(add_then_fail_if_bad, "bad")
+    await opened.store.submit(enqueue, Order(jobs=[WORK]))
+
+    with pytest.raises(NotFound):
+        await standing
+    assert await opened.ids() == [1]
+    assert [landed.made_ready for landed in opened.landed] == [True]
     check(ground)
