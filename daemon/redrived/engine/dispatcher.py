@@ -1,12 +1,17 @@
 """Counts the room there is, leases what is ready, hands it over.
 
 Woken by facts: something became ready, something ended, a rate allows more. One lease is
-under way at a time, so the limits it sees are those that hold.
+under way at a time, so the limits it sees are those that hold. While nothing is ready, a lease
+for the room there is stands with the writer and is made in the commit that makes something so.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
+from collections.abc import Iterable, Set
+from functools import partial
 
 from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
@@ -21,9 +26,11 @@ from redrived.engine.timers import Timers
 from redrived.processes.pool_worker import Worker
 from redrived.service import Loop
 from redrived.store.leases import Leased, lease
-from redrived.store.picking import Picked, QueueRules, Room, TaskRules
+from redrived.store.picking import InHand, QueueRules, Room, TaskRules
 from redrived.store.store import Store
 from redrived.store.unit import Landed
+
+log = logging.getLogger(__name__)
 
 SWEEP = 5.0  # seconds; should a wake-up ever be lost
 
@@ -47,7 +54,8 @@ class Dispatcher(Loop):
         super().__init__()
         self.definitions = definitions
         self.is_open = True  # a drain closes it: nothing more is leased
-        self.is_leasing = False
+        self._is_asking = False
+        self._standing: asyncio.Future[Leased] | None = None
         self._woken = 0
         self._is_dry_since = -1  # by `_woken`: nothing was ready then, nor has become so
         self._store = store
@@ -69,40 +77,95 @@ class Dispatcher(Loop):
         await super().start()
         self.wake()
 
+    async def stop(self) -> None:
+        self._withdraw()
+        await super().stop()
+
+    @property
+    def is_leasing(self) -> bool:
+        """Whether a lease may land that nobody has seen yet."""
+        return self._is_asking or self._standing is not None
+
+    def close(self) -> None:
+        """Lease nothing more; what is in hand and has not begun is to wait again."""
+        self.is_open = False
+        self._withdraw()
+        self.take_back()
+
     def wake(self) -> None:
         """Something may be ready, or may run now; that there is room alone changes nothing."""
         self._woken += 1
         super().wake()
 
     async def run_once(self) -> bool:
+        if not self._withdraw():
+            return False  # the lease that stood is being made; its answer wakes us
         if not self.is_open:
             if self._commands.flush():
                 self._settler.freed()
             return False
+        room = self.room()
+        has_room = room.slots > 0 or any(room.berths.values())
         if self._is_dry_since == self._woken:
             self._commands.flush()
+            if has_room:
+                self._stand(room)
             return False
-        room = self.room()
-        if room.slots <= 0 and not any(room.berths.values()):
+        if not has_room:
             return False  # what has ended is told with the next lease, or a moment later
         self._commands.flush()  # in one commit with the lease
-        self.is_leasing = True
+        return await self._ask(room)
+
+    async def _ask(self, room: Room) -> bool:
+        """Lease for this room now; True when there may be more."""
+        self._is_asking = True
         woken = self._woken
         try:
             leased = await self._store.submit(lease, room)
         finally:
-            self.is_leasing = False
-        if not self.is_open:  # a drain began meanwhile
-            self._put_back(leased.picked)
-            return False
-        self._hand_over(leased)
-        if leased.wake_at is not None:
-            self._timers.at("rate", leased.wake_at, self.wake)
+            self._is_asking = False
+        self._use(leased)
         if leased.is_all:
             self._is_dry_since = woken
+            super().wake()  # for the next one to stand
             return False
         picked = leased.picked
         return leased.again or bool(picked.berths or picked.slots)
+
+    def _stand(self, room: Room) -> None:
+        self._standing = self._store.stand(lease, room)
+        self._standing.add_done_callback(partial(self._stood, self._woken))
+
+    def _stood(self, woken: int, standing: asyncio.Future[Leased]) -> None:
+        """Something became ready, and has been leased for the room there was."""
+        if standing.cancelled():
+            return
+        self._standing = None
+        problem = standing.exception()
+        if problem is not None:
+            log.warning("what became ready was not leased at once: %s", problem)
+        else:
+            self._use(standing.result())
+        if problem is not None or not standing.result().is_all:
+            self.wake()
+        else:
+            super().wake()
+
+    def _withdraw(self) -> bool:
+        """Take back the lease that stands, if any; False when that is too late."""
+        if self._standing is not None:
+            if not self._store.withdraw(self._standing):
+                return False
+            self._standing = None
+        return True
+
+    def _use(self, leased: Leased) -> None:
+        if not self.is_open:  # a drain began meanwhile
+            self._put_back(leased.picked.jobs(), leased.picked.begun, "the daemon was stopped")
+            return
+        self._hand_over(leased)
+        if leased.wake_at is not None:
+            self._timers.at("rate", leased.wake_at, self.wake)
 
     def room(self) -> Room:
         """What could be leased now, and under which limits."""
@@ -156,9 +219,15 @@ class Dispatcher(Loop):
         return rules
 
     def _hand_over(self, leased: Leased) -> None:
+        begun = leased.picked.begun
         for berth in leased.picked.berths:
-            runner = self._python if isinstance(berth.worker, Worker) else self._commands
-            runner.hand(berth, berth.jobs[0].id in leased.picked.begun, leased.at)
+            worker = berth.worker
+            if not isinstance(worker, Worker):
+                self._commands.hand(berth, berth.jobs[0].id in begun, leased.at)
+            elif worker.can_work:
+                self._python.hand(berth, berth.jobs[0].id in begun, leased.at)
+            else:  # it has exited since the room was counted
+                self._put_back(berth.jobs, begun, "its worker had exited")
         for job in leased.picked.slots:
             definition = self.definitions.tasks.get(job.task)
             if definition is not None:
@@ -166,11 +235,14 @@ class Dispatcher(Loop):
             else:  # a reload took it away between the lease and now
                 self._settler.put_back(job, "its task is gone from the config", has_begun=True)
 
-    def _put_back(self, picked: Picked) -> None:
-        begun = [job for job in picked.jobs() if job.id in picked.begun]
-        for job in begun:
-            self._settler.put_back(job, "the daemon was stopped", has_begun=True)
-        self._settler.gave_back([job for job in picked.jobs() if job.id not in picked.begun])
+    def _put_back(self, jobs: Iterable[InHand], begun: Set[int], why: str) -> None:
+        unbegun: list[InHand] = []
+        for job in jobs:
+            if job.id in begun:
+                self._settler.put_back(job, why, has_begun=True)
+            else:
+                unbegun.append(job)
+        self._settler.gave_back(unbegun)
 
     def _look(self, landed: Landed) -> None:
         if landed.made_ready:

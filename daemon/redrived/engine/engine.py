@@ -180,8 +180,7 @@ class Engine:
 
     def drain(self, *, stop: bool) -> None:
         """Start nothing more; and go once everything has ended, if asked to."""
-        self.dispatcher.is_open = False
-        self.dispatcher.take_back()
+        self.dispatcher.close()
         if stop:
             self._drain()
 

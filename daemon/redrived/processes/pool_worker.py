@@ -95,6 +95,11 @@ class Worker:
         return self._leaving
 
     @property
+    def can_work(self) -> bool:
+        """Whether what it is handed now will be done, as far as one can know."""
+        return self._is_ready and not self._leaving and not self.gone.is_set()
+
+    @property
     def has_worked(self) -> bool:
         return self.process.begun_last().job != 0
 

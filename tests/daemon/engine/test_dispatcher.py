@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +21,11 @@ from support.engine import TESTER, running
 TASKS = """
 [tasks.tiny]
 command = "true"
+"""
+
+PYTHON = """
+[tasks.absent]
+python = "builtins:dict"
 """
 
 
@@ -53,3 +60,45 @@ async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
             [id] = await bench.enqueue("tiny")
             assert (await bench.ended(id)).state is JobState.DONE
             assert len(asked) == before + count
+
+
+async def test_a_job_that_comes_to_an_idle_daemon_begins_in_the_commit_that_stores_it(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        [first] = await bench.enqueue("tiny")
+        await bench.ended(first)
+        landed = bench.engine.store.landed
+        told: list[list[str]] = []
+        landed.append(lambda group: told.append([event[1] for event in group.events]))
+        [id] = await bench.enqueue("tiny")
+        await bench.ended(id)
+
+    assert ["step_started", "action_started"] in told
+
+
+async def test_a_closed_dispatcher_begins_nothing_that_comes(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        [first] = await bench.enqueue("tiny")
+        await bench.ended(first)
+        bench.engine.dispatcher.close()
+        [id] = await bench.enqueue("tiny")
+
+        assert await bench.told(id) == ["step_started"]
+        assert bench.engine.is_idle
+
+
+async def test_what_was_leased_for_a_worker_that_has_exited_comes_back(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS + PYTHON) as bench:
+        [first] = await bench.enqueue("absent")
+        await bench.ended(first)
+        [pool] = bench.engine.python.pools.values()
+        workers = list(pool.workers)
+        for worker in workers:
+            os.kill(worker.process.pid, signal.SIGKILL)
+        for worker in workers:
+            await worker.gone.wait()  # the lease that stands still counts on it
+        [id] = await bench.enqueue("absent")
+        await bench.ended(id)
+
+        assert (await bench.job(id)).state is JobState.DONE
