@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from redrived.engine.attempt import Attempts
@@ -235,7 +235,7 @@ class Dispatcher(Loop):
             else:  # a reload took it away between the lease and now
                 self._settler.put_back(job, "its task is gone from the config", has_begun=True)
 
-    def _put_back(self, jobs: Iterable[InHand], begun: Set[int], why: str) -> None:
+    def _put_back(self, jobs: Iterable[InHand], begun: Collection[int], why: str) -> None:
         unbegun: list[InHand] = []
         for job in jobs:
             if job.id in begun:
