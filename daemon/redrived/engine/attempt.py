@@ -58,6 +58,7 @@ class Attempt:
         "definition",
         "ending",
         "executor",
+        "is_importing",
         "is_late",
         "is_logged",
         "is_over",
@@ -80,6 +81,7 @@ class Attempt:
         # A Python job that never beats is not expected to; everything else is, from the start.
         self._armed = definition.heartbeat_source != "job"
         self.is_logged = True  # its begin is in the store; else it is told with its end
+        self.is_importing = False  # the code of its task is being loaded
         self.is_late = False  # silent for longer than half of what it may be
         self.is_over = False
         self.written = 0  # bytes, when last looked at
@@ -99,17 +101,22 @@ class Attempt:
         if timeout is not None and now - self.since > timeout:
             return Ending.TIMEOUT
         stalled_after = self.definition.stalled_after
-        if self._armed and stalled_after is not None and now - self.beat_at > stalled_after:
+        if self._is_watched and stalled_after is not None and now - self.beat_at > stalled_after:
             return Ending.STALLED
         return None
 
     def falls_late(self, now: float) -> bool:
         """Whether half of the silence it may keep has passed; said once per silence."""
         stalled_after = self.definition.stalled_after
-        if self.is_late or not self._armed or stalled_after is None:
+        if self.is_late or not self._is_watched or stalled_after is None:
             return False
         self.is_late = now - self.beat_at > stalled_after / 2
         return self.is_late
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether its silence counts; a handler that is still being imported cannot beat."""
+        return self._armed or self.is_importing
 
     def forgive(self, gap: float) -> None:
         """The daemon itself stood still for a while: nobody is accused of that."""

@@ -138,6 +138,8 @@ class Engine:
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)
         self.timetable = Timetable(self, timers, is_leader=lambda: self.leadership.is_held)
+        watch = Watch(self.attempts, self.ender, clock)
+        watch.when_passed.append(self.python.passed)
         self.services: list[Service] = [
             self.leadership,
             self.hooks,
@@ -147,7 +149,7 @@ class Engine:
             self.breakers,
             Pools(self),
             self.promoter,
-            Watch(self.attempts, self.ender, clock),
+            watch,
             self.dispatcher,
             self.gates,
             self.timetable,

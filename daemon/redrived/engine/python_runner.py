@@ -111,6 +111,16 @@ class PythonRunner:
             if hand:
                 worker.take_back()
 
+    def passed(self, seconds: float) -> None:
+        """Time has passed in which the daemon was awake."""
+        for pool in self.pools.values():
+            pool.passed(seconds)
+            for worker in pool.workers:
+                last = worker.process.begun_last()
+                attempt = self._attempts.get(last.job, last.lease)
+                if attempt is not None and attempt.ending is None:
+                    attempt.is_importing = bool(last.is_importing)
+
     # ---- what the workers say --------------------------------------------------------------
 
     def ready(self, worker: Worker) -> None:

@@ -178,11 +178,12 @@ class Settler:
     def returned(self, job: InHand, attempt: Attempt) -> None:
         """A worker hands a job back that was taken for begun: nothing was executed."""
         now = self._clock.now()
-        if attempt.ending is None:
-            self._interrupted(job, now, "its worker, before it began")
-            return
-        ended = facts.Interrupted(attempt.by or attempt.ending)
-        self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=ended))
+        match attempt.ending:
+            case Ending.CANCEL | Ending.KILL | Ending.RESTART | Ending.DRAIN as asked:
+                ended = facts.Interrupted(attempt.by or asked)
+                self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=ended))
+            case _:  # what was noticed of it meanwhile was its worker's doing
+                self._interrupted(job, now, "its worker, before it began")
 
     def left_behind(self, job: InHand, ending: Ending | None, by: str | None) -> None:
         """An earlier daemon died while it ran; `ending` is what was being done about it."""
@@ -269,6 +270,7 @@ class Settler:
         definition = attempt.definition
         if how is Ending.STALLED:
             words = f"no sign of life for {definition.stalled_after:g} s"
+            words += ", while the code of its task was imported" if attempt.is_importing else ""
         else:
             words = f"still running after its timeout of {definition.task.timeout:g} s"
         evidence = Evidence(

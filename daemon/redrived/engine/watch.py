@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Attempts, Ending
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 class Watch:
     def __init__(self, attempts: Attempts, ender: Ender, clock: Clock) -> None:
+        self.when_passed: list[Callable[[float], None]] = []  # seconds that the daemon was awake
         self._attempts = attempts
         self._ender = ender
         self._clock = clock
@@ -47,10 +49,13 @@ class Watch:
 
     def tick(self) -> None:
         now = self._clock.monotonic()
-        late = now - self._last - TICK if self._last is not None else 0.0
+        passed = 0.0 if self._last is None else now - self._last
         self._last = now
+        late = passed - TICK
         if late > LATE:
             self._forgive(late)
+        for tell in self.when_passed:
+            tell(min(passed, TICK + LATE))
         self._ticks += 1
         each_second = self._ticks % round(1 / TICK) == 0
         for attempt in self._attempts:

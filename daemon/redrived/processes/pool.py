@@ -19,7 +19,7 @@ from pathlib import Path
 import redrive
 from redrive.config.sections import Pool as PoolSettings
 from redrived.processes import wire
-from redrived.processes.pool_worker import Listener, Worker
+from redrived.processes.pool_worker import START_LONG, Listener, Worker
 from redrived.processes.tree import Trees
 from redrived.processes.worker_process import Launch
 
@@ -54,6 +54,7 @@ class Pool:
         self._tasks: Mapping[str, wire.TaskFacts] = {}
         self._started = 0
         self._failures = 0  # in a row, of workers that did nothing
+        self._failed_last = 0  # the number of the last of them
         self._pause: asyncio.TimerHandle | None = None
         self._stopping = False
 
@@ -98,13 +99,28 @@ class Pool:
         leaving = [asyncio.create_task(worker.gone.wait()) for worker in self.workers]
         if not leaving:
             return
-        for worker in self.workers:
-            worker.stop()
-        await asyncio.wait(leaving, timeout=grace)
+        async with asyncio.TaskGroup() as ending:
+            for worker in self.workers:
+                if worker.is_starting:  # it holds nothing, and may never hear of it
+                    ending.create_task(worker.end(0))
+                else:
+                    worker.stop()
+            await asyncio.wait(leaving, timeout=grace)
         await asyncio.gather(*(worker.end(0) for worker in self.workers))
         _, unkillable = await asyncio.wait(leaving, timeout=SEEN_WITHIN)
         for waiting in unkillable:
             waiting.cancel()
+
+    def passed(self, seconds: float) -> None:
+        """Time has passed in which the daemon was awake: which worker has kept silent too long?"""
+        for worker in list(self.workers):
+            is_known = worker.starts_long
+            worker.passed(seconds)
+            if worker.starts_long and not is_known and not worker.is_leaving:
+                since = f"worker {worker.process.name} has been starting for {START_LONG:g} s"
+                self.trouble = f"{since}; look at `preload`"
+                log.warning("pool %s: %s; it is not waited for", self.name, self.trouble)
+                self._grow()
 
     def got_ready(self, worker: Worker) -> None:
         self.trouble = ""
@@ -117,7 +133,8 @@ class Pool:
         self._grow()
 
     def did_work(self, worker: Worker) -> None:
-        self._failures = 0
+        if worker.number > self._failed_last:
+            self._failures = 0
         limit = self._settings.recycle_memory
         if limit is not None and worker.process.memory() > limit:
             worker.retire()
@@ -126,10 +143,10 @@ class Pool:
         self.workers.remove(worker)
         if self._stopping:
             return
-        if not worker.is_leaving and not worker.has_worked:
-            self._failed(
-                f"{_how_it_ended(code)}; {worker.process.last_lines() or 'it said nothing'}"
-            )
+        if not worker.has_worked and (worker.fault or not worker.is_leaving):
+            self._failed_last = worker.number
+            how = worker.fault or _how_it_ended(code)
+            self._failed(f"{how}; {worker.process.last_lines() or 'it said nothing'}")
         self._grow()
 
     def _launch_with(self, settings: PoolSettings) -> Launch:
@@ -150,9 +167,10 @@ class Pool:
         busy = starting = 0
         for worker in self.workers:
             if worker.share == 1.0:
+                self.trouble = ""
                 return
             busy += worker.is_busy
-            starting += worker.is_starting
+            starting += worker.is_starting and not worker.starts_long
         wanted = min(max(1, busy) - starting, self._settings.processes - len(self.workers))
         for _ in range(wanted):
             self._start_worker()
@@ -171,7 +189,9 @@ class Pool:
         """Try again, but more slowly each time."""
         delay = min(SLOWEST_RESTART, 2.0**self._failures)
         self._failures += 1
-        self.trouble = f"no worker stays up with {self._launch.python}: {why}"
+        others = [worker for worker in self.workers if not worker.is_starting]
+        who = "not every" if others else "no"
+        self.trouble = f"{who} worker stays up with {self._launch.python}: {why}"
         log.error("pool %s: %s; again in %g s", self.name, self.trouble, delay)
         if self._pause is not None:
             self._pause.cancel()

@@ -14,11 +14,14 @@ from msgspec import Struct
 
 from redrived.processes import wire
 from redrived.processes.tree import Ended, Trees
-from redrived.processes.worker_process import Launch, WorkerProcess
+from redrived.processes.worker_process import BegunLast, Launch, WorkerProcess
 
 HAND = 0.005  # seconds of work that a worker may hold
 MOST_IN_HAND = 1000  # jobs, however small
 EXIT_WITHIN = 10.0  # seconds for a worker that has nothing left to do
+START_LONG = 10.0  # seconds after which others are started beside one that is still starting
+START_WITHIN = 120.0  # seconds for the start; a preload may well take most of them
+BEGIN_WITHIN = 10.0  # seconds to begin what it was handed, or to give it back
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +70,14 @@ class Worker:
         self.pool = launch.pool
         self.python = ""  # the version it runs
         self.jobs_taken = 0
+        self.fault = ""  # why we ended it ourselves
         self.gone = asyncio.Event()
         self._owner = owner
         self._listener = listener
         self._is_ready = False
         self._leaving = False
+        self._silence = 0.0  # seconds in which it has owed us a sign of life
+        self._began: BegunLast | None = None  # as last looked at
         self._last_call: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[Ended] | None = None
         self._hand: dict[int, int] = {}  # job → lease, in the order the worker takes them
@@ -84,6 +90,11 @@ class Worker:
     @property
     def is_starting(self) -> bool:
         return not self._is_ready
+
+    @property
+    def starts_long(self) -> bool:
+        """Better not wait for it."""
+        return not self._is_ready and (self._leaving or self._silence > START_LONG)
 
     @property
     def is_busy(self) -> bool:
@@ -135,6 +146,21 @@ class Worker:
         self.jobs_taken += len(jobs)
         self.process.send(wire.frame("hand", jobs, begun))
         self._owner.took_work(self)
+
+    def passed(self, seconds: float) -> None:
+        """Time has passed in which the daemon was awake: has the worker kept silent too long?"""
+        if self._leaving:
+            return
+        last = self.process.begun_last()
+        is_running = self._hand.get(last.job) == last.lease
+        if is_running and last == self._began and self._long != last.job:
+            self._heard(wire.Begun(last.job, last.lease, last.at))  # it cannot say so itself
+        self._began = last
+        self._silence = self._silence + seconds if self._owes_a_sign(is_running) else 0.0
+        if not self._is_ready and self._silence > START_WITHIN:
+            self._give_up(f"it was not ready within {START_WITHIN:g} s")
+        elif self._is_ready and self._silence > BEGIN_WITHIN:
+            self._give_up(f"it did not begin within {BEGIN_WITHIN:g} s what it was handed")
 
     def take_back(self) -> None:
         """Ask for all that have not begun; `gave_back` brings them, or an empty list."""
@@ -196,13 +222,32 @@ class Worker:
 
     def _got_ready(self, word: wire.Ready) -> None:
         self._is_ready = True
+        self._silence = 0.0
         self.python = word.python
         if word.said:
             log.warning("worker %s said while starting:\n%s", self.process.name, word.said)
         self._owner.got_ready(self)
         self._listener.ready(self)
 
+    def _owes_a_sign(self, is_running: bool) -> bool:
+        """Whether it is to become ready, or to begin a job, or to give those behind it back.
+
+        How long a job runs that has begun is not judged here. Those behind it wait with it if
+        it never lets the thread run that gives them back; in a process that was stopped there
+        is no such work to be waited for.
+        """
+        if is_running:
+            return len(self._hand) > 1 and self.process.is_stopped()
+        return not self._is_ready or bool(self._hand)
+
+    def _give_up(self, fault: str) -> None:
+        log.error("worker %s is ended: %s", self.process.name, fault)
+        self.fault = fault
+        self._leaving = True
+        self._end_now()
+
     def _put_down(self, jobs: Sequence[tuple[int, int]]) -> None:
+        self._silence = 0.0
         before = len(self._hand)
         for job, lease in jobs:
             if self._hand.get(job) == lease:
@@ -237,7 +282,7 @@ class Worker:
         self._owner.exited(self, code)
         self.process.remove_output()
         if begun or unstarted:
-            why = self.process.garbled
+            why = self.process.garbled or self.fault
             loss = Loss(
                 code=code,
                 begun=begun,

@@ -55,6 +55,7 @@ class BegunLast(NamedTuple):
     lease: int
     execution: int
     at: int
+    is_importing: int  # 1 while the code of its task is being loaded
 
 
 class WorkerProcess:
@@ -115,7 +116,12 @@ class WorkerProcess:
             self._tell_exit()
 
     def begun_last(self) -> BegunLast:
-        return BegunLast(*self._page[:4])
+        return BegunLast(*self._page[:5])
+
+    def is_stopped(self) -> bool:
+        """By a signal; it does nothing at all then."""
+        facts = proc.stat(self.pid)
+        return facts is not None and facts.state == "T"
 
     def memory(self) -> int:
         """Bytes of it that are in RAM."""

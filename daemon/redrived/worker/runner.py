@@ -19,7 +19,7 @@ from .hand import ARGS, EXECUTION, ID, LEASE, Hand, Row
 from .outbox import Outbox
 from .output import Output
 from .report import report
-from .tasks import Tasks
+from .tasks import Handler, Task, Tasks
 from .words import Words
 
 if TYPE_CHECKING:
@@ -100,16 +100,26 @@ class Runner:
                 job = CurrentJob(self._words, task.beat_every, *facts)
                 running.set(job)
                 if task.plain:
-                    value = task.handler()(**row[ARGS])
+                    handler = task.handler or self._load(task)
+                    value = handler(**row[ARGS])
                     return job, value if value is None else self._result(value), None
                 with task.surroundings():
-                    return job, self._result(task.handler()(**row[ARGS])), None
+                    handler = task.handler or self._load(task)
+                    return job, self._result(handler(**row[ARGS])), None
             finally:
                 hand.current = None
         except BaseException as error:  # noqa: BLE001 - SystemExit too ends the job, not us
             # Again, as the interruption may come just before the line above does it.
             hand.current = None
             return job, None, error
+
+    def _load(self, task: Task) -> Handler:
+        """The daemon sees that the handler has not begun, should its import never end."""
+        self._begun_page[4] = 1
+        try:
+            return task.load()
+        finally:
+            self._begun_page[4] = 0
 
     def _result(self, value: Any) -> Any:
         """What the handler returned; an async one is run to its end."""

@@ -32,19 +32,17 @@ class Task:
         self._limits = limits
         # Needs no surroundings of its own.
         self.plain = not env and not limits and os.path.realpath(self._cwd) == home
-        self._handler: Handler | None = None
+        self.handler: Handler | None = None  # once a job has needed it
 
-    def handler(self) -> Handler:
+    def load(self) -> Handler:
         """The function; imported at the first job, so a bad module fails jobs, not workers."""
-        if self._handler is not None:
-            return self._handler
         module, _, path = self.python.partition(":")
         __import__(module)
         found: Any = sys.modules[module]
         for name in path.split("."):
             found = getattr(found, name)
+        self.handler = found
         handler: Handler = found
-        self._handler = handler
         return handler
 
     @contextmanager
