@@ -55,7 +55,7 @@ class PythonRunner:
         self._signs = signs
         self._pace = pace
         self._outputs = outputs
-        self._hands: dict[Worker, dict[int, InHand]] = {}
+        self._hands: dict[Worker, dict[int, InHand]] = {}  # those with something in them
         self._questions: set[asyncio.Task[None]] = set()
 
     def define(self, definitions: Definitions) -> None:
@@ -90,7 +90,7 @@ class PythonRunner:
 
     def busy(self) -> Counter[str]:
         """How many workers are busy, by the queue of what they hold."""
-        return Counter(next(iter(hand.values())).queue for hand in self._hands.values() if hand)
+        return Counter(next(iter(hand.values())).queue for hand in self._hands.values())
 
     def hand(self, berth: Berth, begun: bool, at: int) -> None:
         """Hand leased jobs to a worker; the first of them may count as begun already."""
@@ -107,9 +107,8 @@ class PythonRunner:
 
     def take_back(self) -> None:
         """Ask every worker for what it has not begun."""
-        for worker, hand in self._hands.items():
-            if hand:
-                worker.take_back()
+        for worker in self._hands:
+            worker.take_back()
 
     def passed(self, seconds: float) -> None:
         """Time has passed in which the daemon was awake."""
@@ -150,6 +149,7 @@ class PythonRunner:
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
             else:
                 self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
+        self._forget_if_empty(worker, hand)
         for task, (jobs, took) in spent.items():
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)
@@ -190,7 +190,9 @@ class PythonRunner:
 
     def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None:
         hand = self._hands.get(worker, {})
-        self._return([job for id, _ in jobs if (job := hand.pop(id, None)) is not None])
+        returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
+        self._forget_if_empty(worker, hand)
+        self._return(returned)
 
     def lost(self, worker: Worker, loss: Loss) -> None:
         hand = self._hands.pop(worker, {})
@@ -209,6 +211,11 @@ class PythonRunner:
                 left=loss.left.told(),
             )
         self._settler.freed()
+
+    def _forget_if_empty(self, worker: Worker, hand: Mapping[int, InHand]) -> None:
+        """A worker that leaves with nothing in its hand says no word of it here."""
+        if not hand:
+            self._hands.pop(worker, None)
 
     def _return(self, jobs: Sequence[InHand]) -> None:
         """Jobs that come back unbegun; what counted as begun at the hand-over is in the log."""

@@ -231,6 +231,8 @@ class WorkerProcess:
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._code = self._process.wait()
+        # What it said last stays as it is; the page that both shared costs us a descriptor.
+        self._page = memoryview(self._page.tobytes()).cast("Q")
         others_are_left = self._trees.release(self._tree)
         if others_are_left and not self._ends_under_way:
             self._clean_up = self._loop.create_task(self.end(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
+from redrived.processes.pool_worker import Worker
 from redrived.store import actions
 from support.engine import TESTER, running
 
@@ -186,6 +188,17 @@ async def test_a_job_that_kills_its_worker_again_and_again_is_poison(folder: Pat
         assert job.budgets is not None
         assert job.budgets.lost == 2
         assert (await bench.told(id)).count("action_lost") == 2
+
+
+async def test_a_worker_that_left_with_empty_hands_is_not_kept(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        for id in await bench.enqueue("silent", count=3):
+            await bench.ended(id)
+
+        [pool] = bench.engine.python.pools.values()
+        gc.collect()
+        kept = [each for each in gc.get_objects() if isinstance(each, Worker)]
+        assert {worker.number for worker in kept} == {worker.number for worker in pool.workers}
 
 
 async def test_a_command_keeps_both_streams_and_its_message_is_stderr(folder: Path) -> None:

@@ -97,6 +97,20 @@ async def test_a_worker_is_replaced_after_so_many_jobs(tmp_path: Path) -> None:
         assert shop.ear.losses == []
 
 
+async def test_a_worker_that_is_gone_holds_no_descriptor(tmp_path: Path) -> None:
+    async with workshop(tmp_path, recycle_after=1) as shop:
+        gone = [shop.worker]
+        assert (await shop.run("noop")).outcome == "done"
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        before = len(os.listdir("/proc/self/fd"))
+
+        gone.append(shop.worker)
+        assert (await shop.run("noop")).outcome == "done"
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 3)
+        assert all(worker.gone.is_set() for worker in gone)
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
 async def test_a_worker_that_has_grown_too_large_is_replaced(tmp_path: Path) -> None:
     async with workshop(tmp_path, recycle_memory=1) as shop:
         first = shop.worker
