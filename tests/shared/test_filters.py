@@ -19,6 +19,7 @@ from redrive.filters import (
     parse,
     render,
 )
+from redrive.filters.states import possible_states
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Job
 from support.filter_strategies import NOW, filters, jobs
@@ -228,6 +229,36 @@ def test_what_is_rendered_is_read_back_as_the_same_filter(filter: Filter) -> Non
 @given(filters)
 def test_a_filter_survives_the_wire(filter: Filter) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(filter), type=Filter) == filter
+
+
+@given(filters, jobs())
+def test_what_a_filter_lets_through_is_in_a_state_that_is_possible(
+    filter: Filter, job: Job
+) -> None:
+    assert job.state in possible_states(filter) or not matches(filter, job, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [
+        ("", "queued leased retry done dead cancelled"),
+        ("state:dead,retrying", "dead retry"),
+        ("state:dead state:held", "dead queued retry"),
+        ("state:dead !state:dead", ""),
+        ("!state:done", "queued leased retry dead cancelled"),
+        ("!state:done,scheduled", "queued leased retry dead cancelled"),
+        ("state:scheduled", "queued"),
+        ("held:yes", "queued retry"),
+        ("!held:no", "queued retry"),
+        ("held:no", "queued leased retry done dead cancelled"),
+        ("error:x !state:cancelled", "queued leased retry dead"),
+        ("group:x next>0s", "queued retry"),
+        ("!error:x", "queued leased retry done dead cancelled"),
+        ("queue:a text age>1h", "queued leased retry done dead cancelled"),
+    ],
+)
+def test_a_filter_says_in_which_states_it_finds_nothing(text: str, states: str) -> None:
+    assert {str(state) for state in possible_states(parse(text))} == {*states.split()}
 
 
 @given(filters, jobs())

@@ -17,6 +17,7 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import events, groups, jobs, tallies
 from redrived.store.filtering import where
+from redrived.store.narrowing import narrowed
 from redrived.store.store import Condition, Connection
 
 MOST_ON_A_PAGE = 10_000
@@ -25,12 +26,15 @@ MOST_ON_A_PAGE = 10_000
 def condition(engine: Engine, text: str) -> tuple[Condition | None, str | None]:
     """A filter as SQL, and the order it asks for."""
     parsed = filters.parse(text)
-    sort = None
-    if parsed.sort:
-        first = parsed.sort[0]
-        sort = f"-{first.key}" if first.descending else first.key
     found = where(parsed, engine.clock.now(), is_sqlite=engine.store.database.is_sqlite)
-    return (found if parsed.terms else None), sort
+    return (found if parsed.terms else None), sort_of(parsed)
+
+
+def sort_of(filter: filters.Filter) -> str | None:
+    if not filter.sort:
+        return None
+    first = filter.sort[0]
+    return f"-{first.key}" if first.descending else first.key
 
 
 async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
@@ -38,24 +42,27 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
         raise UsageProblem(
             f"a page of {request.limit} jobs is not possible", hint=f"1 to {MOST_ON_A_PAGE}"
         )
-    clause, sort = condition(engine, request.where)
     filter = filters.parse(request.where)
+    now, is_sqlite = engine.clock.now(), engine.store.database.is_sqlite
 
     def ask(connection: Connection) -> JobPage:
-        total, exact = None, True
-        if request.count or request.offset:
-            total = tallies.matching(tallies.read(connection), filter)
-        if request.count and total is None:
-            total = jobs.count(connection, clause, COUNT_UP_TO)
+        counts = tallies.read(connection)
+        found = narrowed(filter, counts, now, is_sqlite=is_sqlite)
+        total, exact = tallies.matching(counts, filter), True
+        if found.is_empty:
+            total = 0
+        elif request.count and total is None:
+            total = jobs.count(connection, found.where, COUNT_UP_TO)
             exact = total < COUNT_UP_TO
         page = jobs.page(
             connection,
-            clause,
-            sort=request.sort or sort or "-id",
+            found.where,
+            sort=request.sort or sort_of(filter) or "-id",
             limit=request.limit,
             after=request.after,
             offset=request.offset or 0,
             total=total if exact else None,
+            parts=found.parts,
         )
         return JobPage(
             jobs=page.jobs,

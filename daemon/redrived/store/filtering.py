@@ -6,7 +6,7 @@ jobs on SQLite and PostgreSQL, and are tested against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -15,20 +15,24 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Text,
+    TextClause,
     and_,
     case,
     cast,
     collate,
+    false,
     literal,
-    literal_column,
     or_,
+    text,
     true,
 )
 
 from redrive import filters
 from redrive.clock import SECOND
 from redrive.filters.matching import argument_globs, escaped
+from redrive.filters.states import EVERY, is_of_states_alone, possible_states
 from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Term
+from redrive.lifecycle import DEAD, DONE, RETRY, JobState
 from redrived.store.tables import HELD, jobs
 
 _COMPARISONS: Mapping[str, Callable[[Any, Any], ColumnElement[bool]]] = {
@@ -40,13 +44,47 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], ColumnElement[bool]]] = {
 _COLUMNS = {"group": "fingerprint", "unique": "unique_key", "attempt": "attempts"}
 
 
-def where(filter: filters.Filter, now: int, *, is_sqlite: bool) -> ColumnElement[bool]:
-    """The condition that holds for the jobs the filter lets through at `now`."""
+def where(
+    filter: filters.Filter,
+    now: int,
+    *,
+    is_sqlite: bool,
+    among: Collection[JobState] = EVERY,
+    by_index: bool = True,
+) -> ColumnElement[bool]:
+    """The condition that holds for the jobs of some states that the filter lets through at `now`.
+
+    With `by_index` it is one that a database answers from what is not done, if that is enough.
+    """
     conditions = _Conditions(now, is_sqlite)
     return and_(
         true(),
-        *(or_(*map(conditions.of, alternatives)) for alternatives in filter.alternatives()),
+        *_in_states(filter, possible_states(filter).intersection(among), by_index),
+        *(
+            or_(*map(conditions.of, alternatives))
+            for alternatives in filter.alternatives()
+            if not is_of_states_alone(alternatives)
+        ),
     )
+
+
+def _in_states(
+    filter: filters.Filter, states: Collection[JobState], by_index: bool
+) -> Iterable[ColumnElement[bool] | TextClause]:
+    if not states:
+        yield false()
+    elif len(states) == 1:
+        yield jobs.c.state == next(iter(states))
+    elif len(states) < len(EVERY):
+        yield jobs.c.state.in_(sorted(states))
+    if _FAILING.issuperset(states) and any(_is_group(term) for term in filter.terms):
+        yield IS_FAILING
+    elif by_index and DONE not in states:
+        yield IS_NOT_DONE
+
+
+def _is_group(term: Term) -> bool:
+    return isinstance(term, filters.Match) and term.key == "group" and not term.negated
 
 
 class _Conditions:
@@ -68,9 +106,7 @@ class _Conditions:
             case filters.Compare(key=key, operator=operator, amount=limit):
                 return _COMPARISONS[operator](self._amount(key), literal(limit, BigInteger))
             case filters.Match(key="state", words=words):
-                found = or_(*(self._in_state(word) for (word,) in words))
-                # What is done is most of the table; the index of the rest has to be asked for.
-                return found if ("done",) in words else and_(_IS_NOT_DONE, found)
+                return or_(*(self._in_state(word) for (word,) in words))
             case filters.Match(key="held", words=words):
                 return or_(*(_is_held() if word == ("yes",) else ~_is_held() for word in words))
             case filters.Match(key="run", words=words):
@@ -164,7 +200,10 @@ class _Conditions:
 
 
 _GLOB_ESCAPES = {ord(special): f"[{special}]" for special in "*?["}
-_IS_NOT_DONE = jobs.c.state != literal_column("'done'")  # as the index has it, word for word
+# An index is used where the condition has its words: not a parameter, and not another order.
+_FAILING = frozenset({DEAD, RETRY})
+IS_NOT_DONE = text("state <> 'done'")
+IS_FAILING = text("state IN ('dead', 'retry')")
 _LIKE_ESCAPES = {ord(special): f"\\{special}" for special in "%_\\"}
 
 

@@ -12,6 +12,7 @@ from redrive.clock import SECOND
 from redrive.fingerprint import signature
 from redrive.models import ErrorRecord
 from redrive.protocol.rows import GroupRow
+from redrived.store.filtering import IS_FAILING
 from redrived.store.tables import jobs
 
 HOURS = 24
@@ -21,7 +22,7 @@ def groups(
     connection: Connection, where: ColumnElement[bool] | None, now: int, limit: int
 ) -> list[GroupRow]:
     """The largest groups first."""
-    failing = and_(jobs.c.fingerprint.is_not(None), jobs.c.state.in_(("dead", "retry")))
+    failing = and_(jobs.c.fingerprint.is_not(None), IS_FAILING)
     if where is not None:
         failing = and_(failing, where)
     counted = connection.execute(
@@ -106,7 +107,7 @@ def _trends(connection: Connection, fingerprints: list[str], now: int) -> dict[s
         select(jobs.c.fingerprint, ago.label("ago"), func.count())
         .where(
             jobs.c.fingerprint.in_(fingerprints),
-            jobs.c.state.in_(("dead", "retry")),
+            IS_FAILING,
             jobs.c.last_attempt_at > now - HOURS * hour,
         )
         .group_by(jobs.c.fingerprint, ago)

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from redrive.filters import parse
-from redrived.store import batch_pages, events, jobs, rescue
+from redrived.store import batch_pages, events, groups, jobs, rescue, tallies
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
-from redrived.store.filtering import where
 from redrived.store.give_back import GivenBack, give_back
+from redrived.store.narrowing import narrowed
 from redrived.store.picking import QueueRules, TaskRules
 from redrived.store.promote import promote
 from redrived.store.settle import complete
@@ -88,7 +88,7 @@ def reads_everything(plan: str) -> bool:
         # A scan of a partial index reads what is in it, which is what it is for.
         for line in re.findall(rf"^SCAN {table}\b.*$", plan, re.MULTILINE):
             if not re.search(
-                r"USING (COVERING )?INDEX jobs_(ready|due|leased|behind_key|live)", line
+                r"USING (COVERING )?INDEX jobs_(ready|due|leased|behind_key|live|failing)", line
             ):
                 return True
     return False
@@ -127,16 +127,29 @@ def test_no_change_reads_a_whole_table(full: Ground) -> None:
     assert whole_tables_read(full.database, asked) == []
 
 
-LISTS = ("state:dead", "state:queued,retry", "state:running", "id:5,6", "run:r1")
+LISTS = (
+    *("state:dead", "state:queued,retry", "state:running", "!state:done", "state:scheduled"),
+    *("state:dead queue:default", "state:leased node:n1", "state:dead group:f", "group:x"),
+    *("error:nosuch", "error:time*", "reason:poison", "held:yes", "state:held", "next<1h"),
+    *("task:nosuch", "queue:nosuch", "!task:work", "task:other", "id:5,6", "run:r1"),
+)
 
 
 def test_no_list_of_a_screen_reads_a_whole_table(full: Ground) -> None:
+    full.add(*[NewJob(task="other", queue="default", max_attempts=3)] * 4)
+    dead, retry, *_ = full.take(3)
+    full.fail(dead, error_type="timeout", fingerprint="f")
+    full.fail(retry, retry_in=60, error_type="timeout", fingerprint="f")
+    now, is_sqlite = full.clock.now(), full.database.is_sqlite
     with listening(full.database) as asked:
-        for filter in LISTS:
-            clause = where(parse(filter), full.clock.now(), is_sqlite=full.database.is_sqlite)
-            full.ask(jobs.page, clause)
-            full.ask(jobs.count, clause)
+        for text_of_filter in LISTS:
+            filter = parse(text_of_filter)
+            found = narrowed(filter, full.ask(tallies.read), now, is_sqlite=is_sqlite)
+            total = 0 if found.is_empty else full.ask(jobs.count, found.where)
+            full.ask(jobs.page, found.where, total=total, parts=found.parts)
+        full.ask(groups.groups, None, now, 100)
 
+    assert len(asked) > 2 * len(LISTS)
     assert whole_tables_read(full.database, asked) == []
 
 
