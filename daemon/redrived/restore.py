@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from redrive.config import Config, find_config, load, state_dir, store_url
-from redrive.errors import AlreadyRunning, RedriveError, UsageProblem
+from redrive.errors import AlreadyRunning, RedriveError
 from redrived.instance_lock import InstanceLock
 from redrived.store.backup import Copy, examine, sync
 from redrived.store.database import Database
@@ -36,7 +36,7 @@ def restore(config: Config, backup: Path) -> Restored:
     lock = InstanceLock(Path(state_dir(config, os.environ)))
     database = Database(store_url(config, os.environ))
     if not database.is_sqlite:
-        raise UsageProblem(
+        raise RedriveError(
             "the store is PostgreSQL, which redrive does not restore",
             hint="stop every daemon and use `pg_restore --clean`",
         )

@@ -35,14 +35,14 @@ class RedriveError(Exception):
 
 
 class UsageProblem(RedriveError):
-    """The request itself makes no sense: an unknown name, a bad filter, a wrong type."""
+    """The request itself makes no sense, whatever there is: a bad filter, a wrong type."""
 
     exit_code = Exit.USAGE
     code = "usage"
 
 
 class NotFound(RedriveError):
-    """Nothing has that id or name."""
+    """Nothing has that id or name, be it a job, a task or a step."""
 
     code = "not_found"
 

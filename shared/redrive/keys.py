@@ -21,7 +21,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from redrive.errors import ConfigProblem, UsageProblem
+from redrive.errors import ConfigProblem, UsageProblem, WrongState
 
 Role = Literal["viewer", "operator"]
 
@@ -53,7 +53,7 @@ def new(folder: Path, name: str, role: Role) -> list[Path]:
             hint="use letters, digits and _ - . (at most 64), and not `server`",
         )
     if any(key.name == name for key in known(folder)) or (folder / f"{name}.secret").exists():
-        raise UsageProblem(
+        raise WrongState(
             f"there is a key named {name} in {folder}",
             hint="choose another name, or remove its files first",
         )

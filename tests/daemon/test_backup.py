@@ -9,7 +9,7 @@ import pytest
 
 from redrive.config import Config
 from redrive.config.sections import Daemon
-from redrive.errors import AlreadyRunning, RedriveError, UsageProblem
+from redrive.errors import AlreadyRunning, RedriveError, UsageProblem, WrongState
 from redrive.protocol.commands import Backup
 from redrived.api.backup import backup
 from redrived.api.server import Asker
@@ -65,9 +65,9 @@ async def test_a_backup_taken_while_jobs_arrive_is_of_one_instant(tmp_path: Path
 async def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
     async with an_engine(tmp_path) as engine:
         (tmp_path / "copy.db").write_text("mine")
-        with pytest.raises(UsageProblem, match="exists already"):
+        with pytest.raises(WrongState, match="exists already"):
             await backup(engine, ASKER, Backup(path=str(tmp_path / "copy.db")))
-        with pytest.raises(UsageProblem, match="cannot be written: No such file"):
+        with pytest.raises(RedriveError, match="cannot be written: No such file"):
             await backup(engine, ASKER, Backup(path=str(tmp_path / "nowhere" / "copy.db")))
         with pytest.raises(UsageProblem, match="relative path"):
             await backup(engine, ASKER, Backup(path="copy.db"))
@@ -76,7 +76,7 @@ async def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
 
 async def test_postgresql_has_its_own_way(tmp_path: Path) -> None:
     async with an_engine(tmp_path, url=postgresql_url()) as engine:
-        with pytest.raises(UsageProblem, match="PostgreSQL") as refused:
+        with pytest.raises(RedriveError, match="PostgreSQL") as refused:
             await backup(engine, ASKER, Backup(path=str(tmp_path / "copy.db")))
     assert "pg_dump" in refused.value.hint
 
@@ -140,5 +140,5 @@ async def test_only_a_whole_store_of_ours_is_restored(tmp_path: Path) -> None:
             restore(config, copy)
     with closing(sqlite3.connect(tmp_path / "redrive.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999_later'")
-    with pytest.raises(UsageProblem, match="newer redrive"):
+    with pytest.raises(RedriveError, match="newer redrive"):
         restore(config, tmp_path / "redrive.db")

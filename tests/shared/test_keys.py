@@ -9,7 +9,7 @@ import zmq
 import zmq.auth
 
 from redrive import keys
-from redrive.errors import ConfigProblem, UsageProblem
+from redrive.errors import ConfigProblem, UsageProblem, WrongState
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_name_that_is_no_file_name_is_refused(folder: Path, name: str) -> None
 def test_a_name_has_one_role_only(folder: Path) -> None:
     keys.new(folder, "anna", "viewer")
     (folder / "anna.secret").unlink()
-    with pytest.raises(UsageProblem, match="there is a key named anna"):
+    with pytest.raises(WrongState, match="there is a key named anna"):
         keys.new(folder, "anna", "operator")
 
 

@@ -32,14 +32,19 @@ spoilt elsewhere, even so that it is no TOML any more, the command says so and g
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | what was asked for did not work; of a set, some of it |
-| 2 | the command was called wrongly, or a set without `--yes` where nobody can be asked |
+| 1 | what was asked for did not work, of a set some of it; or nothing has that id or name |
+| 2 | what was typed is wrong, whatever there is; or a set without `--yes` where nobody can be asked |
 | 69 | no daemon answers, or another one runs already |
 | 70 | a defect of redrive; the message names a report |
 | 75 | refused now, allowed later: a cooldown, a full disk |
 | 77 | not allowed: a permanent failure without `--force`, a cap, a role |
 | 78 | something is wrong in the config; it is named by its line |
 | 124 | the time given to `wait` or `--wait` ran out |
+| 130 | it was interrupted from the keyboard |
+
+A set of one has the code of its one refusal, a larger one 0 or 1. A filter that matches nothing is no
+failure, and neither is a `--dry-run` that says that nothing would be done. What cannot be written
+to standard output exits with 1 and says so; a reader that goes away ends a command silently.
 
 ## Filters
 

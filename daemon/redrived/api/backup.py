@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from redrive.errors import UsageProblem
+from redrive.errors import RedriveError, UsageProblem
 from redrive.protocol.commands import Backup, Done
 from redrived.api.noting import note
 from redrived.api.server import Asker
@@ -18,7 +18,7 @@ from redrived.store.backup import back_up
 async def backup(engine: Engine, asker: Asker, request: Backup) -> Done:
     database = engine.store.database
     if not database.is_sqlite:
-        raise UsageProblem(
+        raise RedriveError(
             "the store is PostgreSQL, which redrive does not copy",
             hint="use `pg_dump --format=custom`, and `pg_restore` with every daemon stopped",
         )

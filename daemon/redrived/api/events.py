@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redrive.errors import NotFound, UsageProblem
+from redrive.errors import NotFound
 from redrive.lifecycle import JobState
 from redrive.models import Event, Job
 from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
@@ -11,7 +11,8 @@ from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.processes.output_pages import Page
-from redrived.store import events, jobs
+from redrived.store import events, jobs, run_pages
+from redrived.store.run_pages import run_number
 from redrived.store.store import Connection
 
 MOST = 10_000
@@ -37,8 +38,11 @@ def _ask(connection: Connection, request: ListEvents, limit: int) -> list[Event]
             return events.newest(connection, min(request.last, MOST))
         return events.after(connection, request.after, limit)
     if request.id.startswith("r"):
-        run = check_ids([request.id[1:]])[0]
-        return events.of_run(connection, run, request.after, limit)
+        run = run_number(request.id)
+        of_it = events.of_run(connection, run, request.after, limit)
+        if not of_it and request.after == 0 and not run_pages.exists(connection, run):
+            raise NotFound(f"there is no run {request.id}", hint="`redrive runs` lists them")
+        return of_it
     job = check_ids([request.id])[0]
     found = events.of_job(connection, job, request.after, limit)
     if not found and request.after == 0 and jobs.get(connection, job) is None:
@@ -53,7 +57,7 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
         raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists them")
     execution = request.attempt or executions
     if not 1 <= execution <= max(1, executions):
-        raise UsageProblem(
+        raise NotFound(
             f"job {request.id} has no attempt {execution}", hint=f"it has had {executions}"
         )
     limit = min(max(1, request.limit), LARGEST)

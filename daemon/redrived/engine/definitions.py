@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from redrive.clock import SECOND
 from redrive.config.sections import Config, Queue, Task
 from redrive.config.values import parse_rate
-from redrive.errors import UsageProblem
+from redrive.errors import NotFound
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
 from redrive.templates import render
@@ -112,7 +112,7 @@ class Definitions:
     def task(self, name: str) -> TaskDefinition:
         found = self.tasks.get(name)
         if found is None:
-            raise UsageProblem(f"there is no task {name!r}", hint=nearest(name, self.tasks))
+            raise NotFound(f"there is no task {name!r}", hint=nearest(name, self.tasks))
         return found
 
     def knows(self, task: str) -> bool:
@@ -129,7 +129,7 @@ class Definitions:
     def queue(self, name: str) -> Queue:
         found = self.queues.get(name)
         if found is None:
-            raise UsageProblem(f"there is no queue {name!r}", hint=nearest(name, self.queues))
+            raise NotFound(f"there is no queue {name!r}", hint=nearest(name, self.queues))
         return found
 
     def rank(self, queue: str, operation: str | None) -> int:

@@ -98,7 +98,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             body=jobs.NewJob,
             replies=EnqueuedJob,
             status=(200, 201),
-            refusals=(400, 413, 415, 429),
+            refusals=(400, 404, 413, 415, 429),
         ),
         Route(
             method="GET",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from redrive.errors import RedriveError, UsageProblem
+from redrive.errors import RedriveError, WrongState
 from redrived.store.ownership import has_our_mark
 from redrived.store.schema import known_versions
 
@@ -28,12 +28,12 @@ class Copy(Struct, frozen=True):
 def back_up(store: Path, target: Path) -> Copy:
     """Write a new file; an existing one is never touched. Slow: not for the main loop."""
     if target.exists() or target.is_symlink():
-        raise UsageProblem(f"{target} exists already", hint="name a new file")
+        raise WrongState(f"{target} exists already", hint="name a new file")
     partial = target.with_name(f"{target.name}.partial")
     try:
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     except OSError as error:
-        raise UsageProblem(
+        raise RedriveError(
             f"{partial} cannot be written: {error.strerror}",
             hint="the daemon writes it, on its own machine and as its own user",
         ) from error
@@ -56,9 +56,9 @@ def examine(path: Path) -> Copy:
         with closing(_open(path)) as connection:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
-                raise UsageProblem(f"{path} is damaged: {found}", hint="take an older backup")
+                raise RedriveError(f"{path} is damaged: {found}", hint="take an older backup")
             if not has_our_mark(connection):
-                raise UsageProblem(
+                raise RedriveError(
                     f"{path} is a database of another program",
                     hint="`redrive backup FILE` makes one of ours",
                 )
@@ -66,11 +66,11 @@ def examine(path: Path) -> Copy:
             (jobs,) = connection.execute("SELECT count(*) FROM jobs").fetchone()
             (seq,) = connection.execute("SELECT value FROM counters WHERE name='seq'").fetchone()
     except sqlite3.Error as error:
-        raise UsageProblem(
+        raise RedriveError(
             f"{path} is no store of redrive: {error}", hint="`redrive backup FILE` makes one"
         ) from error
     if version not in known_versions():
-        raise UsageProblem(
+        raise RedriveError(
             f"{path} was written by a newer redrive (schema {version})",
             hint="install that version, or take another backup",
         )

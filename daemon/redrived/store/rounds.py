@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redrive.errors import UsageProblem
+from redrive.errors import WrongState
 from redrive.pipelines.definition import Step
 from redrived.store.unit import Unit
 
@@ -29,7 +29,7 @@ class Rounds:
                 "SELECT pipeline FROM batches WHERE name = :name", name=batch
             ).scalar_one()
             if known != pipeline:
-                raise UsageProblem(
+                raise WrongState(
                     f"the batch {batch!r} is one of pipeline {known!r}",
                     hint=f"give runs of {pipeline!r} a batch of their own",
                 )

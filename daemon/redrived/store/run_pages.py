@@ -47,6 +47,10 @@ def page(
     return RunsPage(found[:limit], more, events.head(connection))
 
 
+def exists(connection: Connection, id: int) -> bool:
+    return connection.execute(select(runs.c.id).where(runs.c.id == id)).first() is not None
+
+
 def run_number(id: str) -> int:
     """`r7` as a number."""
     number = id.removeprefix("r")

@@ -10,7 +10,7 @@ from redrive import keys as store
 from redrive.cli.output import Column, print_each, print_json, print_table, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun
-from redrive.errors import UsageProblem
+from redrive.errors import ConfigProblem
 
 _COLUMNS = (Column("NAME"), Column("ROLE"), Column("PUBLIC KEY"))
 
@@ -58,7 +58,7 @@ def list_keys(settings: Settings) -> None:
 def _folder(settings: Settings) -> Path:
     folder = settings.config.bus.curve
     if folder is None:
-        raise UsageProblem(
+        raise ConfigProblem(
             "the config names no folder for keys", hint='write `curve = "keys/"` in [bus]'
         )
     return Path(folder)

@@ -6,6 +6,7 @@ has seen it. The last needs the errors that the daemon has recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from redrive.cli.output import Column, print_fields, print_json, print_table, sa
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun, Verb
 from redrive.config.values import format_duration
-from redrive.errors import UsageProblem
+from redrive.errors import NotFound
 from redrive.models import plain
 from redrive.protocol.queries import RulesReply, TestRules
 from redrive.protocol.rows import RuleChange
@@ -53,7 +54,10 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
     """
     from redrive.rules import Evidence, Rulebook
 
-    rulebook = Rulebook(settings.whole_config().config.errors)
+    config = settings.whole_config().config
+    if task is not None and task not in config.tasks:
+        raise NotFound(f"there is no task {task!r}", hint=_there_are(config.tasks))
+    rulebook = Rulebook(config.errors)
     found = rulebook.classify(Evidence(message=text, task=task))
     shown = {
         "category": found.category,
@@ -83,9 +87,9 @@ def policy(settings: Settings, name: str) -> None:
     config = settings.whole_config().config
     is_policy = name in config.retry or name == "default"
     if not is_policy and name not in config.tasks:
-        raise UsageProblem(
+        raise NotFound(
             f"neither a retry policy nor a task is named {name!r}",
-            hint=f"there are {', '.join(sorted({'default', *config.retry, *config.tasks}))}",
+            hint=_there_are({"default", *config.retry, *config.tasks}),
         )
     found = resolve(name if is_policy else config.tasks[name].retry, config.retry)
     attempts = timeline(found)
@@ -108,6 +112,10 @@ def policy(settings: Settings, name: str) -> None:
         ],
         empty="",
     )  # fmt: skip
+
+
+def _there_are(names: Iterable[str]) -> str:
+    return f"there are {', '.join(sorted(names))}"
 
 
 @click.group(cls=Noun)

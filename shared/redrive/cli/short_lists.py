@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from redrive.cli.output import remark
-from redrive.errors import UsageProblem
+from redrive.errors import NotFound, UsageProblem
 
 Row = TypeVar("Row", bound=Struct)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -46,7 +46,7 @@ class Choice(Struct, frozen=True, kw_only=True):
         if self.after is not None:
             names = [getattr(row, name) for row in chosen]
             if self.after not in names:
-                raise UsageProblem(
+                raise NotFound(
                     f"no {noun} in this list is called {self.after!r}",
                     hint="--after takes the name in the last row of the page before",
                 )

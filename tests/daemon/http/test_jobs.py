@@ -77,7 +77,7 @@ async def test_what_cannot_be_done_to_a_job_is_a_conflict(side: Side) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("/v1/jobs", {"task": "nobody"}, 400),
+        ("/v1/jobs", {"task": "nobody"}, 404),
         ("/v1/jobs", {"task": "work", "colour": "red"}, 400),
         ("/v1/jobs", {"task": "work", "args": [1]}, 400),
         ("/v1/jobs", {}, 400),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.errors import ConfigProblem, UsageProblem
+from redrive.errors import ConfigProblem, RedriveError
 from redrived.store.backup import examine
 from redrived.store.ownership import APPLICATION_ID
 from support.clock import FakeClock
@@ -63,7 +63,7 @@ async def test_a_database_of_another_program_is_refused_and_not_touched(
 ) -> None:
     run(path, script)
     assert "of another program" in (await refusal(path)).message
-    with pytest.raises(UsageProblem, match=r"no store of redrive|of another program"):
+    with pytest.raises(RedriveError, match=r"no store of redrive|of another program"):
         examine(path)
 
 
