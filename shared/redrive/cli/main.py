@@ -12,12 +12,14 @@ from click.exceptions import NoArgsIsHelpError
 
 from redrive.cli.cleaning import clean_lines
 from redrive.cli.settings import Settings
+from redrive.cli.streams import give_up_output, open_missing, what_failed
 from redrive.cli.verb import LazyNoun
 from redrive.cli.words import counted
 from redrive.config import ConfigRejected
 from redrive.errors import Exit, RedriveError
 
 _INTERRUPTED = 130
+_NO_READER = 141  # as a shell tells of SIGPIPE
 
 # The verbs as the help shows them, each with its module beside this one.
 _SECTIONS = {
@@ -123,7 +125,9 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:
     """The exit code; everything that goes wrong becomes a sentence, a hint and a code."""
     try:
+        open_missing()
         code = root.main(arguments, "redrive", standalone_mode=False, obj=Settings())
+        sys.stdout.flush()
         return code if isinstance(code, int) else Exit.OK
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
@@ -146,7 +150,14 @@ def run(arguments: list[str]) -> int:
     except RedriveError as error:
         _complain(error.message, error.hint)
         return error.exit_code
+    except BrokenPipeError:
+        give_up_output()
+        return _NO_READER
     except Exception as error:  # noqa: BLE001 the last place that can catch it
+        known = what_failed(error) if isinstance(error, OSError) else None
+        if known is not None:
+            _complain(known.message, known.hint)
+            return known.exit_code
         _complain(
             f"that is a defect of redrive: {type(error).__name__}: {error}",
             f"the details are in {_crash_report(arguments)}",

@@ -220,3 +220,48 @@ def test_every_command_explains_itself_with_an_example(
 
 def test_every_short_help_is_a_whole_sentence(redrive: Redrive) -> None:
     assert "..." not in redrive("--help").out.split("Begin:")[1]
+
+
+def typed(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """In a shell, which says where output goes."""
+    environment = {**os.environ, "REDRIVE_CONFIG": str(folder / "config.toml")}
+    return subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m redrive {line}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["config show", "config check --json", "--help", "jobs --help"])
+def test_output_that_cannot_be_written_is_no_defect(folder: Path, command: str) -> None:
+    done = typed(folder, f"{command} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == (
+        "redrive: the output could not be written: No space left on device"
+    )
+    assert "Exception ignored" not in done.stderr
+
+
+def test_with_standard_output_closed_nothing_is_begun(folder: Path) -> None:
+    done = typed(folder, "cancel 12 >&-")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "redrive: standard output is closed; nothing was done",
+    )
+
+
+def test_with_standard_input_or_error_closed_the_code_is_the_same(folder: Path) -> None:
+    assert typed(folder, "cancel 12 13 <&-").returncode == 2
+    assert typed(folder, "config show 2>&-").returncode == 0
+    assert typed(folder, "status 2>&-").returncode == 69
+
+
+def test_a_file_that_cannot_be_written_is_no_defect(folder: Path) -> None:
+    with (folder / "config.toml").open("a") as config:
+        config.write('[bus]\ncurve = "/proc/keys"\n')
+    done = typed(folder, "keys new anna")
+    assert done.returncode == 1
+    assert done.stderr.startswith("redrive: /proc/keys")
+    assert "defect" not in done.stderr
