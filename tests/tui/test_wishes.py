@@ -41,8 +41,10 @@ def wish(verb: str, selection: Selection, options: Options | None = None) -> Wis
         ),
         (
             wish("requeue", GROUP, PACED),
-            "redrive requeue --where 'state:dead group:a41f' --canary 1 --pace 50/min",
+            "redrive requeue --where 'state:dead group:a41f' --canary 1 --pace 50/min"
+            " --reason 'db2 is back'",
         ),
+        (wish("cancel", Matching(where="", number=14)), "redrive cancel --where 'id>0'"),
         (wish("pause", Named(kind="queue", name="mail")), "redrive pause queue:mail"),
         (wish("resume", Named(kind="schedule", name="x")), "redrive resume schedule:x"),
         (wish("trigger", Named(kind="schedule", name="nightly")), "redrive trigger nightly"),

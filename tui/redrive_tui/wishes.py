@@ -184,7 +184,7 @@ def command_line(wish: Wish) -> str:
         case Ids(ids=ids):
             words += ids
         case Matching(where=where):
-            words += ["--where", where]
+            words += ["--where", where or "id>0"]  # an empty filter may be a mistake, and is refused
         case Named(kind="node"):
             pass
         case Named(kind=kind, name=name) if wish.verb in ("pause", "resume"):

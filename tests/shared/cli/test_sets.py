@@ -217,6 +217,15 @@ def test_a_verb_wants_ids_or_a_filter(redrive: Redrive, arguments: tuple[str, ..
     assert "either ids or --where" in said.err
 
 
+def test_an_empty_filter_is_refused_and_the_one_for_everything_works(
+    peer: Peer, redrive: Redrive
+) -> None:
+    said = redrive("hold", "--where", " ", "--yes")
+    assert (said.code, peer.asked) == (2, [])
+    assert "`--where 'id>0'` means every job" in said.err
+    assert redrive("hold", "--where", "id>0", "--yes").code == 0
+
+
 def test_a_filter_with_a_mistake_is_pointed_at_before_the_daemon_is_asked(
     peer: Peer, redrive: Redrive
 ) -> None:
