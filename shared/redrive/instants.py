@@ -9,7 +9,9 @@ from typing import Annotated
 
 import msgspec
 
-Instant = Annotated[int, msgspec.Meta(extra={"instant": True})]
+Instant = Annotated[
+    int, msgspec.Meta(extra={"instant": True}, extra_json_schema={"format": "date-time"})
+]
 
 SECOND = 1_000_000
 
@@ -19,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def iso(instant: int) -> str:
     """ISO 8601 in UTC, always with six digits of microseconds."""
     moment = _EPOCH + timedelta(microseconds=instant)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def from_iso(text: str) -> int:

@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx
 
+from redrive.protocol.commands import RunOrder, Start
+from redrived.api import runs
 from redrived.engine.health import Health
 from redrived.http.server import HttpServer
 from redrived.notify import Notifier
-from support.engine import Bench, running
+from support.engine import TESTER, Bench, running
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 CONFIG = """
@@ -52,6 +54,17 @@ class Side:
     async def post(self, path: str, body: Any = None, *, token: str = TOKEN) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return await self.client.post(path, json=body, headers=headers)
+
+    async def run(self, pipeline: str) -> str:
+        """A run of it that is over."""
+        request = Start(pipeline=pipeline, orders=[RunOrder()])
+        [id] = (await runs.start_runs(self.engine, TESTER, request)).runs
+        ends = {"execution_completed", "execution_failed"}
+        await self.bench.until(
+            lambda: any(e.run == id and e.type in ends for e in self.bench.heard),
+            f"the end of {id}",
+        )
+        return id
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -49,23 +49,28 @@ def application(engine: Engine, health: Health, access: Access) -> Starlette:
             summary="This document",
         )
     )
+    by_path: dict[str, dict[str, Route]] = {}
+    for route in listed:
+        by_path.setdefault(route.path, {})[route.method] = route
     app = Starlette(
-        routes=[_path(engine, access, route) for route in listed],
+        routes=[_path(engine, access, path, routes) for path, routes in by_path.items()],
         exception_handlers={HTTPException: _no_such_path},
     )
     app.router.redirect_slashes = False  # to a Host nobody has checked yet
     return app
 
 
-def _path(engine: Engine, access: Access, route: Route) -> Path:
-    path = route.path.replace("jobs/{id}", "jobs/{id:int}")
-    return Path(path, _guarded(engine, access, route), methods=[route.method])
+def _path(engine: Engine, access: Access, path: str, routes: Mapping[str, Route]) -> Path:
+    """One for all methods, so that a refused one is told which there are."""
+    whole = path.replace("jobs/{id}", "jobs/{id:int}")
+    return Path(whole, _guarded(engine, access, routes), methods=[*routes])
 
 
 def _guarded(
-    engine: Engine, access: Access, route: Route
+    engine: Engine, access: Access, routes: Mapping[str, Route]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
+        route = routes["GET" if request.method == "HEAD" else request.method]
         try:
             async with asyncio.timeout(PATIENCE):
                 access.check(request, route.needs)

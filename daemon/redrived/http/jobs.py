@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redrive.errors import NotFound, UsageProblem
+from redrive.errors import NotFound
 from redrive.instants import from_datetime
-from redrive.models import plain
 from redrive.protocol.commands import Act, Enqueue, JobOrder
 from redrive.protocol.queries import ListJobs, ShowJob
 from redrived.api import acting, enqueue
@@ -20,9 +21,23 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.http import problems
 from redrived.http.bodies import answer, number, read
+from redrived.http.replies import ActedOn, JobsPage, ShownJob
 
 LONGEST_PAGE = 1_000
 LARGEST_ID = (1 << 63) - 1
+
+
+# Checked where jobs are made; here they are told to whoever reads the OpenAPI document.
+_Word = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"minLength": 1, "maxLength": 200, "pattern": r"^[^\x00-\x1f\x7f]*$"}
+    ),
+]
+_Delay = Annotated[
+    float, msgspec.Meta(description="seconds, in place of `at`", extra_json_schema={"minimum": 0})
+]
+_At = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,12 +46,12 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
     task: str
     args: dict[str, Any] = {}
     queue: str | None = None
-    operation: str | None = None
-    mode: str | None = None
+    operation: _Word | None = None
+    mode: _Word | None = None
     priority: int | None = None
-    delay: float | None = None
-    at: datetime | None = None
-    unique: str | None = None
+    delay: _Delay | None = None
+    at: _At | None = None
+    unique: _Word | None = None
     hold: bool = False
 
 
@@ -56,13 +71,12 @@ async def list_jobs(engine: Engine, asker: Asker, request: Request) -> Response:
         after=query.get("after"),
     )
     page = await api.list_jobs(engine, asker, asked)
-    return answer({"jobs": [plain(job) for job in page.jobs], "after": page.after})
+    return answer(JobsPage(jobs=page.jobs, after=page.after))
 
 
 async def show_job(engine: Engine, asker: Asker, request: Request) -> Response:
     reply = await api.show_job(engine, asker, ShowJob(id=_id(request)))
-    shown = {**plain(reply.job), "history": [plain(attempt) for attempt in reply.history]}
-    return answer({**shown, "next": reply.next})
+    return answer(ShownJob(**asdict(reply.job), history=reply.history, next=reply.next))
 
 
 async def new_job(engine: Engine, asker: Asker, request: Request) -> Response:
@@ -74,7 +88,7 @@ async def new_job(engine: Engine, asker: Asker, request: Request) -> Response:
         mode=body.mode,
         priority=body.priority,
         delay=body.delay,
-        at=_instant(body.at),
+        at=None if body.at is None else from_datetime(body.at),
         unique=body.unique,
         hold=body.hold,
     )
@@ -95,7 +109,7 @@ async def act(engine: Engine, asker: Asker, request: Request) -> Response:
     (outcome,) = acted.outcomes
     refused = outcome.refused
     if refused is None:
-        return answer({"id": int(id), "done": True, "state": outcome.state})
+        return answer(ActedOn(id=int(id), state=outcome.state))
     return problems.answer(
         problems.STATUS.get(refused.code, 409),
         refused.code,
@@ -110,11 +124,3 @@ def _id(request: Request) -> int:
     if not 0 < id <= LARGEST_ID:
         raise NotFound(f"there is no job {str(id)[:40]}", hint="`GET /v1/jobs` lists them")
     return id
-
-
-def _instant(at: datetime | None) -> int | None:
-    if at is None:
-        return None
-    if at.tzinfo is None:
-        raise UsageProblem("`at` names no time zone", hint="end it with Z or +02:00")
-    return from_datetime(at)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from redrive import __version__
+from redrived.http.replies import Problem
 from redrived.http.routes import Route
 
 _REFUSALS = {
@@ -26,7 +28,8 @@ _REFUSALS = {
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
     listed = list(routes)
-    kinds = {kind for route in listed for kind in (route.body, route.replies) if kind is not None}
+    kinds: set[type[Struct]] = {Problem}
+    kinds |= {kind for route in listed for kind in (route.body, route.replies) if kind is not None}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     schemas, components = msgspec.json.schema_components(
         ordered, ref_template="#/components/schemas/{name}"
@@ -40,10 +43,23 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
         "info": {"title": "redrive", "version": __version__},
         "paths": paths,
         "components": {
-            "schemas": {**components, "Problem": _PROBLEM},
+            "schemas": {name: _as_shown(schema) for name, schema in components.items()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _as_shown(schema: Any) -> Any:
+    """Instants are numbers in the records, and texts in JSON."""
+    match schema:
+        case {"format": "date-time"}:
+            return {**schema, "type": "string"}
+        case {**parts}:
+            return {name: _as_shown(part) for name, part in cast(dict[str, Any], parts).items()}
+        case [*items]:
+            return [_as_shown(item) for item in cast(list[Any], items)]
+        case _:
+            return schema
 
 
 def _operation(route: Route, names: dict[type, dict[str, Any]]) -> dict[str, Any]:
@@ -79,17 +95,3 @@ def _operation(route: Route, names: dict[type, dict[str, Any]]) -> dict[str, Any
 def _refusal(status: int) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {"description": _REFUSALS[status], "content": content}
-
-
-_PROBLEM = {
-    "type": "object",
-    "required": ["type", "title", "status", "code"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "code": {"type": "string"},
-        "detail": {"type": "string"},
-        "retry_after": {"type": "number"},
-    },
-}

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from redrive.errors import RedriveError
+from redrived.http.replies import Problem
 
 STATUS = {
     "usage": 400,
@@ -42,14 +43,14 @@ def problem(error: RedriveError) -> Response:
 def answer(
     status: int, code: str, message: str, hint: str = "", *, retry_after: float | None = None
 ) -> Response:
-    body = {
-        "type": "about:blank",
-        "title": message,
-        "status": status,
-        "code": code,
-        **({"detail": hint} if hint else {}),
-        **({"retry_after": retry_after} if retry_after is not None else {}),
-    }
+    body = Problem(
+        type="about:blank",
+        title=message,
+        status=status,
+        code=code,
+        detail=hint or None,
+        retry_after=retry_after,
+    )
     headers: dict[str, str] = {}
     if retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(retry_after)))

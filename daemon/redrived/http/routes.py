@@ -9,12 +9,11 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redrive.models import Job
 from redrive.protocol.commands import EnqueuedJob
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.health import Health
-from redrived.http import jobs, worker
+from redrived.http import jobs, replies, worker
 from redrived.http.access import Need
 from redrived.http.bodies import answer
 from redrived.http.metrics import Metrics
@@ -53,6 +52,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             endpoint=_healthz(health),
             needs="nothing",
             summary="Whether the daemon works",
+            replies=replies.Health,
             refusals=(503,),
         ),
         Route(
@@ -61,6 +61,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             endpoint=readyz,
             needs="nothing",
             summary="Whether it takes work and starts it",
+            replies=replies.Health,
             refusals=(503,),
         ),
         Route(
@@ -87,6 +88,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
                     "schema": {"type": "integer", "minimum": 1, "maximum": jobs.LONGEST_PAGE},
                 },
             ),
+            replies=replies.JobsPage,
             refusals=(400,),
         ),
         Route(
@@ -107,7 +109,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             needs="read",
             summary="A job with its history",
             parameters=(ID,),
-            replies=Job,
+            replies=replies.ShownJob,
             refusals=(404,),
         ),
         *(
@@ -119,6 +121,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
                 summary=summary,
                 parameters=(ID,),
                 body=jobs.Wish,
+                replies=replies.ActedOn,
                 refusals=(400, 404, 409, 413, 415, 429),
             )
             for verb, summary in (
@@ -134,6 +137,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             needs="read",
             summary="How a run fares",
             parameters=(RUN,),
+            replies=replies.RunStatus,
             refusals=(400, 404),
         ),
         Route(
@@ -142,6 +146,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
             endpoint=worker.metrics,
             needs="read",
             summary="How all runs fare",
+            replies=replies.RunMetrics,
         ),
     ]
 
@@ -154,7 +159,7 @@ def _healthz(health: Health) -> Endpoint:
     async def healthz(engine: Engine, asker: Asker, request: Request) -> Response:
         if health.ailment is not None:
             raise HttpProblem(503, health.ailment)
-        return answer({"status": "ok"})
+        return answer(replies.Health(status="ok"))
 
     return healthz
 
@@ -162,4 +167,4 @@ def _healthz(health: Health) -> Endpoint:
 async def readyz(engine: Engine, asker: Asker, request: Request) -> Response:
     if engine.state != "running":
         raise HttpProblem(503, engine.state)
-    return answer({"status": "ready"})
+    return answer(replies.Health(status="ready"))

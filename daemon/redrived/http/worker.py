@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from redrive.deciding.standing import WHY_DEAD
-from redrive.instants import iso
 from redrive.lifecycle import Reason
 from redrive.models import Job, Run, StepState
 from redrive.protocol.queries import ShowRun
@@ -16,6 +13,7 @@ from redrived.api import runs as api
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.http.bodies import answer
+from redrived.http.replies import FailedRun, RetryStats, RunMetrics, RunStatus, Timestamps
 from redrived.store import jobs, run_numbers
 
 
@@ -30,32 +28,32 @@ async def run_status(engine: Engine, asker: Asker, request: Request) -> Response
         job = await engine.store.read(jobs.get, step.job)
     error = (job and job.error) or (step and step.error) or None
     return answer(
-        {
-            "run_id": run.id,
-            "status": run.status,
-            "task_id": step.job if step else None,
-            "retry_count": max(0, step.attempts - 1) if step else 0,
-            "error_message": _message(job, error.message) if error else None,
-            "error_traceback": error.traceback if error else None,
-            "timestamps": _timestamps(run, job),
-            "metrics": (job.metrics if job and job.metrics else run.metrics) or {},
-        }
+        RunStatus(
+            run_id=run.id,
+            status=run.status,
+            task_id=step.job if step else None,
+            retry_count=max(0, step.attempts - 1) if step else 0,
+            error_message=_message(job, error.message) if error else None,
+            error_traceback=error.traceback if error else None,
+            timestamps=_timestamps(run, job),
+            metrics=(job.metrics if job and job.metrics else run.metrics) or {},
+        )
     )
 
 
 async def metrics(engine: Engine, asker: Asker, request: Request) -> Response:
     found = await engine.store.read(run_numbers.look)
     return answer(
-        {
-            "status_counts": found.status_counts,
-            "retry_stats": {
-                "total_retries": found.total_retries,
-                "runs_retried": found.runs_retried,
-                "most_retries": found.most_retries,
-            },
-            "avg_duration": found.avg_duration,
-            "recent_failures": [_failure(run) for run in found.recent_failures],
-        }
+        RunMetrics(
+            status_counts=found.status_counts,
+            retry_stats=RetryStats(
+                total_retries=found.total_retries,
+                runs_retried=found.runs_retried,
+                most_retries=found.most_retries,
+            ),
+            avg_duration=found.avg_duration,
+            recent_failures=[_failure(run) for run in found.recent_failures],
+        )
     )
 
 
@@ -74,25 +72,24 @@ def _message(job: Job | None, said: str) -> str:
     return said
 
 
-def _timestamps(run: Run, job: Job | None) -> dict[str, str | None]:
-    instants = {
-        "created_at": run.created_at,
-        "started_at": job.started_at if job else None,
-        "last_heartbeat": job.heartbeat_at if job else None,
-        "last_attempt_at": job.last_attempt_at if job else None,
-        "completed_at": run.finished_at,
-    }
-    return {name: iso(instant) if instant else None for name, instant in instants.items()}
+def _timestamps(run: Run, job: Job | None) -> Timestamps:
+    return Timestamps(
+        created_at=run.created_at,
+        started_at=job.started_at if job else None,
+        last_heartbeat=job.heartbeat_at if job else None,
+        last_attempt_at=job.last_attempt_at if job else None,
+        completed_at=run.finished_at,
+    )
 
 
-def _failure(run: Run) -> dict[str, Any]:
+def _failure(run: Run) -> FailedRun:
     step = _telling(run)
     error = step.error if step else None
-    return {
-        "run_id": run.id,
-        "status": run.status,
-        "step": step.name if step else None,
-        "error_type": error.error_type if error else None,
-        "error_message": error.message if error else None,
-        "finished_at": iso(run.finished_at) if run.finished_at else None,
-    }
+    return FailedRun(
+        run_id=run.id,
+        status=run.status,
+        step=step.name if step else None,
+        error_type=error.error_type if error else None,
+        error_message=error.message if error else None,
+        finished_at=run.finished_at,
+    )

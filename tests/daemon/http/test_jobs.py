@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from redrive.protocol.commands import RunOrder, Start
-from redrived.api import runs
-from support.engine import TESTER
 from support.http_side import Side
 
 
@@ -38,7 +35,21 @@ async def test_a_time_is_given_with_its_zone(side: Side) -> None:
     shown = (await side.get(made.headers["location"])).json()
     assert shown["scheduled_for"] == "2099-01-01T10:00:00.000000Z"
     refused = await side.post("/v1/jobs", {"task": "work", "at": "2099-01-01T12:00:00"})
-    assert refused.status_code == 400
+    assert (refused.status_code, "timezone" in refused.json()["title"]) == (400, True)
+
+
+async def test_a_time_long_ago_is_shown_as_it_was_given(side: Side) -> None:
+    made = await side.post("/v1/jobs", {"task": "work", "at": "0001-01-01T00:00:00Z"})
+    shown = (await side.get(made.headers["location"])).json()
+    assert shown["scheduled_for"] == "0001-01-01T00:00:00.000000Z"
+
+
+async def test_a_method_that_a_path_has_not_is_told_those_it_has(side: Side) -> None:
+    refused = await side.client.request("PUT", "/v1/jobs")
+    assert refused.status_code == 405
+    assert set(refused.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert (await side.client.head("/v1/jobs")).status_code == 200
 
 
 async def test_a_waiting_job_is_cancelled_and_requeued(side: Side) -> None:
@@ -101,31 +112,21 @@ async def test_a_page_has_bounds(side: Side, limit: str) -> None:
     assert (await side.get("/v1/jobs", params={"limit": limit})).status_code == 400
 
 
-async def start(side: Side, pipeline: str) -> str:
-    request = Start(pipeline=pipeline, orders=[RunOrder()])
-    [id] = (await runs.start_runs(side.engine, TESTER, request)).runs
-    ends = {"execution_completed", "execution_failed"}
-    await side.bench.until(
-        lambda: any(e.run == id and e.type in ends for e in side.bench.heard), f"the end of {id}"
-    )
-    return id
-
-
 async def test_a_run_tells_its_status_its_retries_and_its_error(side: Side) -> None:
-    id = await start(side, "bad")
+    id = await side.run("bad")
     told = (await side.get(f"/v1/worker/runs/{id}/status")).json()
     assert (told["status"], told["retry_count"], told["task_id"]) == ("FAILED", 1, 1)
     assert told["error_message"] == "max retries exhausted: connection refused"
     assert told["timestamps"]["completed_at"] is not None
     assert (await side.get(f"/v1/worker/runs/{id[1:]}/status")).json() == told
-    good = await start(side, "good")
+    good = await side.run("good")
     told = (await side.get(f"/v1/worker/runs/{good}/status")).json()
     assert (told["status"], told["error_message"]) == ("COMPLETE", None)
 
 
 async def test_all_runs_together_are_counted(side: Side) -> None:
     for pipeline in ("good", "bad", "good"):
-        await start(side, pipeline)
+        await side.run(pipeline)
     told = (await side.get("/v1/worker/metrics")).json()
     assert told["status_counts"] == {"COMPLETE": 2, "FAILED": 1}
     assert told["retry_stats"] == {"total_retries": 1, "runs_retried": 1, "most_retries": 1}

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.http_side import TOKEN, Side, http_side
+from support.schemas import assert_fits
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=20),
@@ -45,6 +46,33 @@ async def test_every_change_says_that_it_needs_the_token(side: Side) -> None:
         if "post" in path:
             assert path["post"]["security"] == [{"token": []}]
             assert "401" in path["post"]["responses"]
+
+
+async def test_every_answer_has_the_shape_that_the_document_gives(side: Side) -> None:
+    document = (await side.get("/openapi.json")).json()
+    done, failed = [*await side.bench.enqueue("work"), *await side.bench.enqueue("fail")]
+    for id in (done, failed):
+        await side.bench.ended(id)
+    runs = [await side.run(pipeline) for pipeline in ("good", "bad")]
+    await side.post("/v1/jobs", {"task": "work", "at": "2099-01-01T00:00:00Z", "unique": "k"})
+    answers = [
+        *[
+            ("get", path, path)
+            for path in ("/healthz", "/readyz", "/v1/jobs", "/v1/worker/metrics")
+        ],
+        *[("get", "/v1/jobs/{id}", f"/v1/jobs/{id}") for id in (done, failed)],
+        *[("get", "/v1/worker/runs/{id}/status", f"/v1/worker/runs/{run}/status") for run in runs],
+        ("post", "/v1/jobs", "/v1/jobs"),
+        ("post", "/v1/jobs/{id}/requeue", f"/v1/jobs/{failed}/requeue"),
+        ("post", "/v1/jobs/{id}/cancel", f"/v1/jobs/{done}/cancel"),
+        ("get", "/v1/jobs/{id}", "/v1/jobs/77"),
+    ]
+    for method, path, asked in answers:
+        body = {"task": "work"} if asked == "/v1/jobs" else None
+        reply = await (side.get(asked) if method == "get" else side.post(asked, body))
+        described = document["paths"][path][method]["responses"][str(reply.status_code)]
+        (content,) = described["content"].values()
+        assert_fits(reply.json(), content["schema"], document, asked)
 
 
 def _references(value: Any) -> list[str]:
