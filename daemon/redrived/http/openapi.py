@@ -57,7 +57,7 @@ def _as_shown(schema: Any) -> Any:
         case {**parts}:
             return {name: _as_shown(part) for name, part in cast(dict[str, Any], parts).items()}
         case [*items]:
-            return [_as_shown(item) for item in cast(list[Any], items)]
+            return [_as_shown(item) for item in items]
         case _:
             return schema
 
