@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from redrive.errors import RedriveError
 from redrive.lifecycle import JobState
 from redrive.models import Event
 from redrive.protocol.commands import Act, JobOrder, PauseIt, ResumeIt
@@ -201,6 +202,17 @@ def test_a_pause_asked_at_one_holds_at_the_other(two: Nodes) -> None:
     for id in ids:
         two["a"].until_ended(id)
     eventually(lambda: not two["a"].ask.status().paused, "a knows that it is over")
+
+
+def test_the_fate_of_what_was_asked_at_one_is_known_at_the_other(two: Nodes) -> None:
+    pause = PauseIt(name="queue:narrow")
+    two["a"].ask.ask(pause, id="paused-at-a")
+    assert two["b"].ask.fate("paused-at-a").known
+    assert not two["b"].ask.fate("paused-at").known
+    assert not two["b"].ask.fate("paused_at_a").known
+    with pytest.raises(RedriveError):
+        two["a"].ask.ask(PauseIt(name="queue:nope"), id="refused-at-a")
+    assert not two["b"].ask.fate("refused-at-a").known
 
 
 def test_what_is_held_at_one_is_released_at_the_other(two: Nodes) -> None:

@@ -88,6 +88,11 @@ class Peer:
         self._tasks.clear()
         self._sockets.clear()
 
+    def hang_up_control(self) -> None:
+        """No more answers to changes; questions are answered still."""
+        self._tasks[1].cancel()
+        self._sockets[1].close(linger=0)
+
     async def subscribed(self, topics: int = 2) -> None:
         for _ in range(topics):
             assert (await self.events.recv())[0] == 1

@@ -29,15 +29,16 @@ class Bridge:
     def __init__(self, engine: Engine, bus: Bus) -> None:
         self._engine = engine
         self._bus = bus
-        self._server = Server(bus, table(engine), self._welcome, engine.clock)
+        elsewhere = None if engine.store.database.is_sqlite else self._was_done_elsewhere
+        self._server = Server(bus, table(engine), self._welcome, engine.clock, elsewhere)
         self._sampler = Sampler()
         self._tail = Tail(engine.store, bus)
 
     async def start(self) -> None:
         await self._bus.start()
         await self._tail.start()
-        since = self._engine.clock.now() - round(KEPT * SECOND)
-        self._server.remember(await self._engine.store.read(receipts.recent, since, MOST))
+        earlier = await self._engine.store.read(receipts.recent, self._kept_since(), MOST)
+        self._server.remember(earlier)
         await self._server.start()
         self._engine.timers.every("head", HEAD_EVERY, self._tell_head)
 
@@ -46,6 +47,13 @@ class Bridge:
         await self._server.stop()
         await self._tail.stop()
         await self._bus.stop()
+
+    async def _was_done_elsewhere(self, who: str, request: str) -> bool:
+        read = self._engine.store.read
+        return await read(receipts.was_carried_out, who, request, self._kept_since())
+
+    def _kept_since(self) -> int:
+        return self._engine.clock.now() - round(KEPT * SECOND)
 
     def _tell_head(self) -> None:
         if not self._engine.store.database.is_sqlite:

@@ -46,12 +46,14 @@ class Server:
         table: Table,
         welcome: Callable[[Asker], Welcome],
         clock: Clock | None = None,
+        was_done_elsewhere: Callable[[str, str], Awaitable[bool]] | None = None,
     ) -> None:
         self._bus = bus
         self._welcome = welcome
         self._clock = clock or SystemClock()
         self._table: Table = {**table, Hello: self._greet, Fate: self._tell_fate}
         self._receipts = Receipts(self._clock)
+        self._was_done_elsewhere = was_done_elsewhere  # by another node: who asked, the request
         self._lanes = Lanes()
         self._under_way: set[asyncio.Task[None]] = set()
         self._answered_at = -READ_OUT  # by the loop's time
@@ -155,11 +157,15 @@ class Server:
         return welcome
 
     async def _tell_fate(self, asker: Asker, fate: Fate) -> Reply:
-        answer = await self._receipts.answer_to(asker.who, fate.request)
-        if answer is None:
-            return FateReply(known=self._receipts.was_done_before(asker.who, fate.request))
-        refusal = codec.decode_answer(answer).refusal
-        return FateReply(known=True, refusal=None if refusal is None else refusal.message)
+        who, request = asker.who, fate.request
+        answer = await self._receipts.answer_to(who, request)
+        if answer is not None:
+            refusal = codec.decode_answer(answer).refusal
+            return FateReply(known=True, refusal=None if refusal is None else refusal.message)
+        known = self._receipts.was_done_before(who, request)
+        if not known and self._was_done_elsewhere is not None:
+            known = await self._was_done_elsewhere(who, request)
+        return FateReply(known=known)
 
 
 def _refused(call: Call, error: RedriveError) -> bytes:

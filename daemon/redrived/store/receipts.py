@@ -47,6 +47,19 @@ _RECENT = text(
 )
 
 
+_ABOUT = text("SELECT requests FROM receipts WHERE at >= :since AND requests LIKE :about")
+
+
+def was_carried_out(connection: Connection, who: str, id: str, since: int) -> bool:
+    """Whether any daemon on this store has, since an instant."""
+    rows = connection.execute(_ABOUT, {"since": since, "about": f'%"{id}"%'}).scalars()
+    return any(
+        (each.who, each.id) == (who, id)
+        for row in rows
+        for each in msgspec.json.decode(row, type=list[Receipt])
+    )
+
+
 def recent(connection: Connection, since: int, most: int) -> list[Receipt]:
     """The newest since an instant, oldest first."""
     rows = connection.execute(_RECENT, {"since": since, "most": most}).scalars()

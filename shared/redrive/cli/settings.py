@@ -8,9 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from redrive.config import Config, Loaded, Problem, find_config, load, load_client
+from redrive.errors import RedriveError
 
 if TYPE_CHECKING:
     from redrive.blocking import Client
+    from redrive.client import AnswerLost
+
+_PATIENCE = 3.0  # seconds for the fate of a command, after its own time
 
 
 class Settings:
@@ -37,6 +41,24 @@ class Settings:
     @contextmanager
     def client(self) -> Generator[Client]:
         from redrive.blocking import Client
+        from redrive.client import AnswerLost
 
         with Client(self.config, name="redrive command line") as client:
-            yield client
+            try:
+                yield client
+            except AnswerLost as lost:
+                lost.hint = lost.hint.replace(lost.in_doubt, _fate(client, lost))
+                raise
+
+
+def _fate(client: Client, lost: AnswerLost) -> str:
+    """What became of a command whose answer did not come, if anybody can tell."""
+    from redrive.protocol.queries import Fate, FateReply
+
+    try:
+        reply: FateReply = client.ask(Fate(request=lost.request), timeout=_PATIENCE)
+    except RedriveError:
+        return lost.in_doubt
+    if reply.refusal is not None:
+        return f"it was refused: {reply.refusal}"
+    return "it was carried out all the same" if reply.known else "it was not carried out"

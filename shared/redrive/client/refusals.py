@@ -27,9 +27,10 @@ class AnswerLost(DaemonUnreachable):
     """
 
     code = "answer_lost"
+    in_doubt = "look before you ask again: it may have been done"
 
     def __init__(self, message: str, *, request: str) -> None:
-        super().__init__(message, hint="look before you ask again: it may have been done")
+        super().__init__(message, hint=self.in_doubt)
         self.request = request
 
 

@@ -7,7 +7,7 @@ import pytest
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import Done
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import Request
+from redrive.protocol.queries import FateReply, Request
 from redrive.protocol.rows import Check, PipelineRow, RuleChange
 from support.peer import Peer
 
@@ -115,6 +115,28 @@ def test_policy_prints_the_timeline_of_a_policy_or_a_task(redrive: Redrive, fold
     said = redrive("policy", "sloww")
     assert said.code == 1
     assert "default, parse, slow" in said.err
+
+
+@pytest.mark.parametrize(
+    ("fate", "told"),
+    [
+        (FateReply(known=True), "it was carried out all the same"),
+        (FateReply(known=False), "it was not carried out"),
+        (FateReply(known=True, refusal="there is no queue"), "it was refused: there is no queue"),
+        (Refusal(code="try_later", message="no"), "look before you ask again"),
+    ],
+)
+def test_when_the_answer_is_lost_the_fate_of_the_command_is_asked_and_told(
+    peer: Peer, redrive: Redrive, fate: FateReply | Refusal, told: str
+) -> None:
+    def go(_: object) -> None:
+        peer.hang_up_control()
+
+    peer.replies["PauseIt"] = go
+    peer.replies["Fate"] = fate
+    said = redrive("pause", "bulk")
+    assert said.code == 69
+    assert told in said.err.splitlines()[1]
 
 
 def test_rules_are_tested_by_the_daemon(peer: Peer, redrive: Redrive) -> None:
