@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import ours
 import peers
 import psutil
 from ages import HANDLERS, RATE, ages, at, send
@@ -26,20 +27,11 @@ from cpu import cpu_seconds
 from postgresql import a_server
 from report import Report, at_most, options
 
-from support.daemon import Daemon, eventually
+from support.daemon import eventually
 
 IDLE = 20.0  # seconds
 WARM = 50  # jobs sent before those that count
-BASE = """
-[daemon]
-name = "bench"
-state_dir = "./state"
-runtime_dir = "./run"
-concurrency = 2
-[pools.default]
-path = ["."]
-processes = 2
-preload = ["handlers"]
+CONFIG = """
 [tasks.age]
 python = "handlers:age"
 """
@@ -58,16 +50,8 @@ def measured(folder: Path, send: Send, count: int) -> list[float]:
 
 
 def redrive(folder: Path, count: int) -> list[float]:
-    daemon = a_daemon(folder)
-    try:
+    with ours.running(ours.a_daemon(folder, HANDLERS, CONFIG)) as daemon:
         return measured(folder, lambda n: asyncio.run(send(daemon.config, n)), count)
-    finally:
-        daemon.stop()
-
-
-def a_daemon(folder: Path) -> Daemon:
-    (folder / "handlers.py").write_text(HANDLERS)
-    return Daemon(folder, base=BASE).start()
 
 
 def taskiq(folder: Path, count: int, *redis: str) -> list[float]:
@@ -98,22 +82,21 @@ def pgqueuer(folder: Path, count: int) -> list[float]:
 
 
 def idle(report: Report, seconds: float) -> None:
-    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
-        daemon = a_daemon(Path(folder))
-        try:
-            assert daemon.process is not None
-            process = psutil.Process(daemon.process.pid)
-            time.sleep(3)  # what the start leaves to do
-            before = cpu_seconds(process.pid)
-            time.sleep(seconds)
-            share = 100 * (cpu_seconds(process.pid) - before) / seconds
-            report.add("idle daemon, CPU", share, "% of a core", goal=at_most(0.5))
-            memory = process.memory_info().rss / 1024**2
-            report.add("idle daemon, memory", memory, "MB", goal=at_most(70))
-            workers = sum(child.memory_info().rss for child in process.children(recursive=True))
-            report.add("its two workers", workers / 1024**2, "MB")
-        finally:
-            daemon.stop()
+    with (
+        tempfile.TemporaryDirectory(prefix="redrive-") as folder,
+        ours.running(ours.a_daemon(Path(folder), HANDLERS, CONFIG)) as daemon,
+    ):
+        assert daemon.process is not None
+        process = psutil.Process(daemon.process.pid)
+        time.sleep(3)  # what the start leaves to do
+        before = cpu_seconds(process.pid)
+        time.sleep(seconds)
+        share = 100 * (cpu_seconds(process.pid) - before) / seconds
+        report.add("idle daemon, CPU", share, "% of a core", goal=at_most(0.5))
+        memory = process.memory_info().rss / 1024**2
+        report.add("idle daemon, memory", memory, "MB", goal=at_most(70))
+        workers = sum(child.memory_info().rss for child in process.children(recursive=True))
+        report.add("its two workers", workers / 1024**2, "MB")
 
 
 SYSTEMS: dict[str, Callable[[Path, int], list[float]]] = {

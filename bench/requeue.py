@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fill
+import ours
 from ages import HANDLERS, ages, sending
 from report import Report, at_most, options
 
@@ -30,15 +31,7 @@ from support.daemon import Daemon, eventually
 
 WARM = 2.0  # seconds until the other work is under way
 BEFORE = 5.0  # seconds of the other work alone
-BASE = """
-[daemon]
-name = "bench"
-state_dir = "./state"
-runtime_dir = "./run"
-concurrency = 2
-[pools.default]
-path = ["."]
-processes = 2
+CONFIG = """
 [queues.urgent]
 priority = 100
 [tasks.mended]
@@ -87,16 +80,11 @@ def p99(sorted_ages: list[float]) -> float:
 
 
 def one_round(folder: Path, count: int) -> Took:
-    (folder / "handlers.py").write_text(HANDLERS)
-    (folder / "state").mkdir(mode=0o700)
-    url = f"sqlite:///{folder}/state/redrive.db"
+    daemon = ours.a_daemon(folder, HANDLERS, CONFIG)
+    url = f"sqlite:///{ours.store_of(daemon)}"
     asyncio.run(fill.fail_once(url, "mended", count, retry_at=None))
-    daemon = Daemon(folder, base=BASE).start()
-    try:
-        with daemon.client() as client:
-            return redrive_all(daemon, client, count)
-    finally:
-        daemon.stop()
+    with ours.running(daemon), daemon.client() as client:
+        return redrive_all(daemon, client, count)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import fill
+import ours
 import store
 from report import Report, at_most, options
 
@@ -28,20 +29,7 @@ from support.daemon import Daemon, eventually
 
 HEAVY = {"alembic", "apscheduler", "httpx", "jinja2", "psutil", "re2", "sqlalchemy", "textual"}
 UNDER_WAY = 20_000  # jobs to be drained when the daemon is killed
-BASE = """
-[daemon]
-name = "bench"
-state_dir = "./state"
-runtime_dir = "./run"
-concurrency = 2
-[store]
-keep = { done = "36500d" }
-[pools.default]
-path = ["."]
-processes = 2
-[tasks.noop]
-python = "handlers:noop"
-"""
+HANDLERS = "def noop():\n    pass\n"
 
 
 def killed_and_back(daemon: Daemon) -> float:
@@ -95,11 +83,9 @@ def heavy_imports(daemon: Daemon) -> set[str]:
 
 
 def measure(folder: Path, kind: str, report: Report, chosen: argparse.Namespace) -> None:
-    (folder / "handlers.py").write_text("def noop():\n    pass\n")
-    (folder / "state").mkdir(mode=0o700)
-    asyncio.run(store.make(folder / "state" / "redrive.db", chosen.jobs, kind))
-    daemon = Daemon(folder, base=BASE).start()
-    try:
+    daemon = ours.a_daemon(folder, HANDLERS, ours.NOOP)
+    asyncio.run(store.make(ours.store_of(daemon), chosen.jobs, kind))
+    with ours.running(daemon):
         times = [killed_and_back(daemon) for _ in range(chosen.rounds)]
         what = f"start after kill -9, {chosen.jobs:,} jobs {kind}"
         report.add(what, statistics.median(times), "s", goal=at_most(3))
@@ -111,8 +97,6 @@ def measure(folder: Path, kind: str, report: Report, chosen: argparse.Namespace)
             report.add("heavy packages it imports", len(heavy), goal=at_most(0))
             if heavy:
                 report.note(f"`redrive status` imports {', '.join(sorted(heavy))}.")
-    finally:
-        daemon.stop()
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import fill
+import ours
 import store
 from report import Report, at_least, at_most, options
 
@@ -29,19 +30,7 @@ from support.daemon import Daemon, eventually
 RATE = 100  # jobs a second that fail once
 FILLING = 5_000  # jobs a second that are surely put to sleep
 STARTING = 15  # seconds a daemon may take to be up and to drain as much
-BASE = """
-[daemon]
-name = "bench"
-state_dir = "./state"
-runtime_dir = "./run"
-concurrency = 2
-[store]
-keep = { done = "36500d" }
-[pools.default]
-path = ["."]
-processes = 2
-[tasks.noop]
-python = "handlers:noop"
+FLAKY = """
 [tasks.flaky]
 python = "handlers:flaky"
 retry = { max_attempts = 2, delays = ["3s"], jitter = 0.0 }
@@ -103,12 +92,9 @@ def at_one_instant(daemon: Daemon, url: str, count: int) -> tuple[float, float]:
     """Both rates of one round; the daemon is down before and after it."""
     due = time.time() + count / FILLING + STARTING
     asyncio.run(fill.fail_once(url, "noop", count, retry_at=round(due * SECOND)))
-    daemon.start()
-    with daemon.client() as client:
+    with ours.running(daemon), daemon.client() as client:
         fill.warm_up(client, "noop")
-        rates = drain(client, count), burst(client, count, due)
-    daemon.stop()
-    return rates
+        return drain(client, count), burst(client, count, due)
 
 
 def main() -> None:
@@ -130,14 +116,11 @@ def measure(folder: Path, chosen: argparse.Namespace) -> None:
         f'With {chosen.sleeping:,} retries asleep in the store; SQLite, `durability = "full"`,'
         f" every event logged, two worker processes; medians of {chosen.rounds} rounds.",
     )
-    (folder / "handlers.py").write_text(HANDLERS)
-    (folder / "state").mkdir(mode=0o700)
-    path = folder / "state" / "redrive.db"
+    daemon = ours.a_daemon(folder, HANDLERS, ours.NOOP + FLAKY)
+    path = ours.store_of(daemon)
     asyncio.run(store.make(path, chosen.sleeping, "asleep"))
-    daemon = Daemon(folder, base=BASE).start()
-    with daemon.client() as client:
+    with ours.running(daemon), daemon.client() as client:
         late = lateness(client, chosen.seconds)
-    daemon.stop()
     report.add("retry due → started, p50", late[len(late) // 2], "ms")
     p99 = late[int(0.99 * len(late))]
     report.add("retry due → started, p99", p99, "ms", goal=at_most(20))

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fill
+import ours
 import peers
 import postgresql
 from ages import HANDLERS, ages, at, send
@@ -32,19 +33,7 @@ from support.daemon import Daemon, eventually
 
 CLIENTS = 8
 TRICKLE = 500  # jobs a second
-BASE = """
-[daemon]
-name = "bench"
-state_dir = "./state"
-runtime_dir = "./run"
-concurrency = 2
-[store]
-durability = "full"
-[pools.default]
-path = ["."]
-processes = 2
-[tasks.noop]
-python = "handlers:noop"
+AGE = """
 [tasks.age]
 python = "handlers:age"
 """
@@ -53,27 +42,23 @@ ONE, MANY, BULK, DRAIN = "one by one, one client", "eight clients at once", "in 
 
 
 def redrive(folder: Path, chosen: argparse.Namespace) -> Rates:
-    daemon = a_daemon(folder)
     command = [sys.executable, str(peers.PROGRAMS / "redrive_fill.py"), str(chosen.each)]
-    try:
-        with daemon.client() as client:
-            fill.warm_up(client, "noop")
-            fill.put_behind_a_pause(client, "noop", 0)
-            rates = {
-                ONE: peers.one_by_one(command, folder, 1, chosen.each),
-                MANY: peers.one_by_one(command, folder, CLIENTS, chosen.each),
-            }
-            began = time.perf_counter()
-            fill.put_behind_a_pause(client, "noop", chosen.jobs)
-            rates[BULK] = chosen.jobs / (time.perf_counter() - began)
-            states = client.status().states
-            began = time.perf_counter()
-            fill.resume(client, "noop")
-            fill.until_done(client, states["done"] + states["queued"])
-            rates[DRAIN] = states["queued"] / (time.perf_counter() - began)
-            return rates
-    finally:
-        daemon.stop()
+    with ours.running(a_daemon(folder)) as daemon, daemon.client() as client:
+        fill.warm_up(client, "noop")
+        fill.put_behind_a_pause(client, "noop", 0)
+        rates = {
+            ONE: peers.one_by_one(command, folder, 1, chosen.each),
+            MANY: peers.one_by_one(command, folder, CLIENTS, chosen.each),
+        }
+        began = time.perf_counter()
+        fill.put_behind_a_pause(client, "noop", chosen.jobs)
+        rates[BULK] = chosen.jobs / (time.perf_counter() - began)
+        states = client.status().states
+        began = time.perf_counter()
+        fill.resume(client, "noop")
+        fill.until_done(client, states["done"] + states["queued"])
+        rates[DRAIN] = states["queued"] / (time.perf_counter() - began)
+        return rates
 
 
 def huey(folder: Path, chosen: argparse.Namespace) -> Rates:
@@ -125,8 +110,7 @@ BESIDE: list[tuple[str, str, Bound | None, Bound | None]] = [
 
 
 def a_daemon(folder: Path) -> Daemon:
-    (folder / "handlers.py").write_text(HANDLERS)
-    return Daemon(folder, base=BASE).start()
+    return ours.a_daemon(folder, HANDLERS, ours.NOOP + AGE)
 
 
 def compare(report: Report, chosen: argparse.Namespace) -> None:
@@ -163,8 +147,7 @@ def trickle(report: Report, seconds: float) -> None:
     count = round(seconds * TRICKLE)
     with tempfile.TemporaryDirectory(prefix="redrive-") as name:
         folder = Path(name)
-        daemon = a_daemon(folder)
-        try:
+        with ours.running(a_daemon(folder)) as daemon:
             asyncio.run(send(daemon.config, 100))
             eventually(lambda: len(ages(folder / "ages")) == 100, "the workers are warm")
             assert daemon.process is not None
@@ -172,8 +155,6 @@ def trickle(report: Report, seconds: float) -> None:
             asyncio.run(send(daemon.config, count, TRICKLE))
             eventually(lambda: len(ages(folder / "ages")) == count + 100, "all have started")
             spent = cpu_seconds(daemon.process.pid) - before
-        finally:
-            daemon.stop()
         measured = ages(folder / "ages")
     report.add(f"trickle of {TRICKLE} jobs/s, enqueue → start, p50", at(0.5, measured), "ms")
     report.add("the same, p99", at(0.99, measured), "ms")
