@@ -17,7 +17,7 @@ from redrive.protocol import codec
 from redrive.protocol.announcements import EVENTS, HEAD, VITALS, EventBatch, Head, Vitals
 from redrived.bus.door import Door
 from redrived.bus.peers import sender_of
-from redrived.bus.pump import Pump
+from redrive.pump import Pump
 
 LARGEST = 64  # bytes of a subscription
 OPTIONS = {

@@ -17,7 +17,7 @@ from msgspec import Struct
 from zmq.utils.monitor import parse_monitor_message
 
 from redrived.bus.peers import Credentials, user_name
-from redrived.bus.pump import Pump
+from redrive.pump import Pump
 from redrived.bus.seldom import Seldom
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from zmq.utils import z85
 from redrive import keys
 from redrive.errors import ConfigProblem
 from redrive.keys import Role
-from redrived.bus.pump import Pump
+from redrive.pump import Pump
 from redrived.bus.seldom import Seldom
 
 log = logging.getLogger(__name__)

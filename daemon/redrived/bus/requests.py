@@ -14,7 +14,7 @@ import zmq
 from redrive.keys import Role
 from redrived.bus.door import Door
 from redrived.bus.peers import Asker, asker_of
-from redrived.bus.pump import Pump
+from redrive.pump import Pump
 
 TURN = 32  # messages read before everything else in the daemon has a turn
 # Answers that may be on their way to one peer. Pages are large, what commands say is short and

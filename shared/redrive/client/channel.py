@@ -1,8 +1,4 @@
-"""One DEALER to one of the daemon's ROUTERs: requests go out, answers are matched by id.
-
-Nothing is queued for a daemon that is away: a request waits for the connection no longer
-than its deadline, and is gone after that. A daemon that comes back never finds old wishes.
-"""
+"""Asking the daemon over one of its sockets: greet it first, then request by request."""
 
 from __future__ import annotations
 
@@ -10,32 +6,16 @@ import asyncio
 import os
 from typing import Any
 
-import zmq
-import zmq.asyncio
-from zmq.utils.monitor import parse_monitor_message
-
 from redrive import __version__
 from redrive.client.addresses import Addresses, knock
+from redrive.client.line import Gone, Line
 from redrive.client.refusals import AnswerLost, error_of, writing
-from redrive.client.sockets import open_socket
 from redrive.clock import SystemClock
-from redrive.errors import DaemonUnreachable, NotAllowed, ProtocolMismatch, UsageProblem
+from redrive.errors import DaemonUnreachable, ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
-from redrive.protocol.codec import decode_answer, decode_as, encode_call
+from redrive.protocol.codec import decode_as, encode_call
 from redrive.protocol.envelope import Answer
 from redrive.protocol.queries import Hello, Request, Welcome
-
-_NOT_LET_IN = zmq.EVENT_HANDSHAKE_FAILED_AUTH
-_NOBODY = zmq.EVENT_CONNECT_RETRIED
-_GONE = (
-    zmq.EVENT_DISCONNECTED
-    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-)
-
-
-class _Gone(Exception):
-    """There is no connection (any more)."""
 
 
 class Channel:
@@ -48,9 +28,7 @@ class Channel:
         self._name = name
         self._greeting = asyncio.Lock()
         self._welcome: Welcome | None = None
-        self._socket: zmq.asyncio.Socket | None = None
-        self._serving: asyncio.Task[None] | None = None
-        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._line: Line | None = None
 
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
         """The reply to a request, or the error it was refused with."""
@@ -62,7 +40,8 @@ class Channel:
                 hint="pass large data as a file, and its path as the argument",
             )
         deadline = asyncio.get_running_loop().time() + timeout
-        await self.greet(deadline)
+        if self._welcome is None:
+            await self.greet(deadline)
         answer = await self._exchange(call, id, deadline)
         if answer.refusal is not None:
             raise error_of(answer.refusal)
@@ -79,13 +58,12 @@ class Channel:
 
     async def hung_up(self) -> None:
         """Until there is no connection (any more)."""
-        if self._serving is not None:
-            await asyncio.wait([self._serving])
+        if self._line is not None:
+            await self._line.over.wait()
 
     async def close(self) -> None:
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.wait([self._serving])
+        if self._line is not None:
+            self._line.end(Gone("this client was closed"))
 
     async def _hello(self, deadline: float) -> Welcome:
         id = request_id()
@@ -106,75 +84,26 @@ class Channel:
         return welcome
 
     async def _exchange(self, call: bytes, id: str, deadline: float) -> Answer:
-        assert self._socket is not None
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = answered
-        sending = asyncio.ensure_future(self._socket.send(call))
+        line = self._line
+        assert line is not None
         try:
             async with asyncio.timeout_at(deadline):
-                # Sending waits for a connection; the monitor may learn that there is none.
-                await asyncio.wait((sending, answered), return_when=asyncio.FIRST_COMPLETED)
-                return await answered
-        except (TimeoutError, _Gone) as error:
+                return await line.exchange(id, call)
+        except (TimeoutError, Gone) as error:
             self._welcome = None
             text = str(error) or f"the daemon at {self.address} gave no answer in time"
-            if sending.done():
-                raise AnswerLost(text, request=id) from None
-            raise DaemonUnreachable(text, hint=self._addresses.hint) from None
+            if line.forget(id):
+                raise DaemonUnreachable(text, hint=self._addresses.hint) from None
+            raise AnswerLost(text, request=id) from None
         finally:
-            sending.cancel()
-            del self._waiting[id]
+            line.forget(id)
 
     def _open(self) -> None:
-        if self._socket is None:
-            self._socket = open_socket(zmq.DEALER, self.address, self._addresses.keys)
-            monitor = self._socket.get_monitor_socket(_GONE | _NOBODY | _NOT_LET_IN)
-            self._socket.connect(self.address)
-            self._serving = asyncio.create_task(self._serve(self._socket, monitor))
+        if self._line is None:
+            self._line = Line(self.address, self._addresses.keys, self._hear_end)
 
-    async def _serve(self, socket: zmq.asyncio.Socket, monitor: zmq.asyncio.Socket) -> None:
-        """Hand out answers until the connection ends, and the socket with it.
-
-        libzmq would connect it again, but for a moment it takes what is sent and drops it.
-        """
-        reading = asyncio.create_task(self._read(socket))
-        try:
-            happened = parse_monitor_message(await monitor.recv_multipart())
-            self._fail_all(self._ended(happened["event"]))
-        finally:
-            reading.cancel()
-            self._socket = self._welcome = None
-            socket.disable_monitor()
-            monitor.close(linger=0)
-            socket.close(linger=0)
-
-    async def _read(self, socket: zmq.asyncio.Socket) -> None:
-        while True:
-            frames = await socket.recv_multipart()
-            try:
-                answer = decode_answer(frames[-1])
-            except UsageProblem as error:
-                self._fail_all(error)
-                continue
-            # One that nobody waits for any more came after its deadline.
-            waiting = self._waiting.get(answer.id)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(answer)
-
-    def _ended(self, event: int) -> Exception:
-        if event == _NOT_LET_IN:
-            return NotAllowed(
-                f"the daemon at {self.address} does not let this key in",
-                hint="`redrive keys list` on its machine shows the keys and their roles",
-            )
-        if event == _NOBODY:
-            return _Gone(f"nobody listens at {self.address}")
-        return _Gone(f"the daemon at {self.address} went away")
-
-    def _fail_all(self, error: Exception) -> None:
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(error)
+    def _hear_end(self) -> None:
+        self._line = self._welcome = None
 
 
 def request_id() -> str:

@@ -67,7 +67,7 @@ class Follower:
         self._left: set[str] = set()  # epochs of daemons that are gone; their last words are late
 
     async def follow(self) -> AsyncGenerator[Told]:
-        socket = open_socket(zmq.SUB, self._address, self._keys)
+        socket = zmq.asyncio.Socket.from_socket(open_socket(zmq.SUB, self._address, self._keys))
         for topic in self._topics:
             socket.subscribe(topic)
         socket.connect(self._address)

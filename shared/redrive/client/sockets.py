@@ -6,15 +6,13 @@ import random
 from pathlib import Path
 
 import zmq
-import zmq.asyncio
 
 from redrive import keys
 from redrive.protocol.envelope import MAX_MESSAGE
 
 
-def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.asyncio.Socket:
-    """Must be called in a running loop; the socket belongs to it."""
-    socket = zmq.asyncio.Context.instance().socket(kind)
+def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.Socket[bytes]:
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
     socket.set(zmq.LINGER, 0)
     if kind == zmq.DEALER:  # a SUB with this option never sends its subscriptions
         socket.set(zmq.IMMEDIATE, 1)

@@ -9,7 +9,7 @@ import zmq
 
 
 class Pump:
-    """Calls `read_some` as long as its socket has something to read.
+    """Calls `read_some` as long as its socket has what it `awaits`.
 
     The descriptor of a zmq socket is edge-triggered: it says once that something happened, and
     sending on the socket may swallow even that. So whatever was done to the socket, it is asked
@@ -18,6 +18,7 @@ class Pump:
     """
 
     def __init__(self, socket: zmq.Socket[bytes], read_some: Callable[[], None]) -> None:
+        self.awaits = zmq.POLLIN  # POLLOUT too, while something is to be sent
         self._socket = socket
         self._read_some = read_some
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -34,10 +35,10 @@ class Pump:
             self._loop = None
 
     def nudge(self) -> None:
-        """To be called after every send."""
+        """To be called after everything that was done to the socket."""
         if self._loop is None or self._is_planned:
             return
-        if int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+        if int(self._socket.getsockopt(zmq.EVENTS)) & self.awaits:
             self._is_planned = True
             self._loop.call_soon(self._turn)
 
