@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -55,7 +55,8 @@ def _lease(unit: Unit, room: Room) -> Leased:
             else:
                 is_all = False
         if heads:
-            placed = picker.fill(queue, heads)
+            starts_of = {task: rates.of_task(task) for task in heads}
+            placed = picker.fill(queue, heads, rates.of_queue(queue), starts_of)
             is_all = is_all and len(placed) == sum(map(len, heads.values()))
             rates.used(placed)
     _write(unit, picker.picked)
@@ -75,14 +76,25 @@ class Rates:
         self._starts: list[tuple[str, int]] = []
 
     def left(self, queue: str, task: str) -> int | None:
-        lefts = [self._of(lane, rate) for lane, rate in self._limits(queue, task)]
-        return min(lefts, default=None)
+        lefts = (self.of_queue(queue), self.of_task(task))
+        return min((left for left in lefts if left is not None), default=None)
+
+    def of_queue(self, queue: str) -> int | None:
+        rules = self._room.queues.get(queue)
+        return self._of(f"queue:{queue}", rules.rate) if rules and rules.rate else None
+
+    def of_task(self, task: str) -> int | None:
+        rules = self._room.tasks.get(task)
+        return self._of(f"task:{task}", rules.rate) if rules and rules.rate else None
 
     def used(self, jobs: Sequence[InHand]) -> None:
+        if not self._left:
+            return
         for job in jobs:
-            for lane, _ in self._limits(job.queue, job.task):
-                self._left[lane] -= 1
-                self._starts.append((lane, job.id))
+            for lane in (f"queue:{job.queue}", f"task:{job.task}"):
+                if lane in self._left:
+                    self._left[lane] -= 1
+                    self._starts.append((lane, job.id))
 
     def write(self) -> None:
         if self._starts:
@@ -92,13 +104,6 @@ class Rates:
                 f" FROM {self._unit.database.rows('lane', 'job bigint')}",
                 now=self._unit.now,
             )
-
-    def _limits(self, queue: str, task: str) -> Iterator[tuple[str, tuple[int, int]]]:
-        queue_rules, task_rules = self._room.queues.get(queue), self._room.tasks.get(task)
-        if queue_rules and queue_rules.rate:
-            yield f"queue:{queue}", queue_rules.rate
-        if task_rules and task_rules.rate:
-            yield f"task:{task}", task_rules.rate
 
     def _of(self, lane: str, rate: tuple[int, int]) -> int:
         if lane not in self._left:

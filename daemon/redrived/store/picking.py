@@ -156,16 +156,27 @@ class Picker:
             bounds.append(allowance)
         return max(0, min(bounds))
 
-    def fill(self, queue: str, lanes: Mapping[str, Sequence[InHand]]) -> list[InHand]:
-        """Place the heads of a queue's lanes, in their order, as far as there is room."""
+    def fill(
+        self,
+        queue: str,
+        lanes: Mapping[str, Sequence[InHand]],
+        starts: int | None,
+        starts_of: Mapping[str, int | None],
+    ) -> list[InHand]:
+        """Place the heads of a queue's lanes, in their order, as far as there is room.
+
+        `starts` are those that the queue's rate still allows, `starts_of` those of each task.
+        """
         placed: list[InHand] = []
         heads = list(lanes.values())
         merged: Iterable[InHand] = (
             heads[0] if len(heads) == 1 else heapq.merge(*heads, key=lambda job: job.order)
         )
-        bounds = {task: self.bound(queue, task, len(jobs)) for task, jobs in lanes.items()}
+        bounds = {task: self.bound(queue, task, starts_of[task]) for task in lanes}
         limited = self.queue_rules(queue).limited
         for job in merged:
+            if starts is not None and len(placed) >= starts:
+                break
             if bounds[job.task] <= 0:
                 continue
             rules = self.room.tasks[job.task]

@@ -134,6 +134,27 @@ def test_a_full_key_lets_other_keys_pass_and_its_own_come_forward_in_turn(ground
     assert [held.id for held in ground.lease(5, tasks=tasks).picked.jobs()] == [ids[1]]
 
 
+def test_a_rate_holds_whatever_the_keys_of_its_jobs(ground: Ground) -> None:
+    tasks = {"work": TaskRules(keyed=True, concurrency=2, rate=(3, 60_000_000))}
+    ids = [p.id for p in ground.add(*(job(limit_key=f"work/{key}") for key in "aaabbb"))]
+
+    leased = ground.lease(10, tasks=tasks)
+    while leased.again:
+        leased = ground.lease(10, tasks=tasks)
+
+    assert [id for id in ids if ground.job(id).state is JobState.LEASED] == [ids[0], ids[1], ids[3]]
+
+
+def test_the_rate_of_a_queue_is_shared_by_its_tasks(ground: Ground) -> None:
+    tasks = {"work": TaskRules(), "play": TaskRules()}
+    queues = {"default": QueueRules(rate=(3, 60_000_000))}
+    ids = [p.id for p in ground.add(*(job(task) for task in ["work", "work", "play", "play"]))]
+
+    leased = ground.lease(10, tasks=tasks, queues=queues)
+
+    assert [held.id for held in leased.picked.jobs()] == ids[:3]
+
+
 def test_a_rate_holds_over_its_window_and_says_when_it_allows_more(
     ground: Ground, clock: FakeClock
 ) -> None:
