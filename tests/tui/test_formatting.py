@@ -146,8 +146,14 @@ def test_what_is_too_long_goes_on_under_where_it_began() -> None:
     ]
 
 
-def test_what_fits_or_has_no_room_to_go_on_stays_one_line() -> None:
+def test_what_fits_stays_one_line() -> None:
     short = [("next  ", "title"), ("wait", "accent")]
     assert wrapped(short, 30) == [short]
+
+
+def test_what_begins_far_to_the_right_goes_on_below() -> None:
     crowded = [("a name that takes the room  ", "title"), ("and a text", "text")]
-    assert wrapped(crowded, 30) == [crowded]
+    assert [plain_text(part).rstrip() for part in wrapped(crowded, 30)] == [
+        "a name that takes the room",
+        "    and a text",
+    ]

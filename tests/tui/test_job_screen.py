@@ -102,6 +102,37 @@ async def test_long_lines_are_wrapped_when_asked() -> None:
         assert len(rows) == 3
 
 
+async def test_wrapped_lines_lose_no_character_to_the_scroll_bar() -> None:
+    source = incident.source()
+    printed = [f"{n:03}{'abcdefghij' * 20}" for n in range(30)]
+    source.log = "\n".join(printed).encode() + b"\n"
+    async with on_stage(source, size=(100, 24)) as stage:
+        await stage.press("2", "l", "w")
+        pane = stage.console.pane
+        assert isinstance(pane, JobPane)
+        cells = pane.output.scrollable_content_region.width
+        assert pane.output.show_vertical_scrollbar
+        rows = [line[1 : 1 + cells] for line in stage.grid[6:-1]]
+        assert printed[-1] in "".join(row.strip() for row in rows)
+
+
+async def test_lines_that_go_on_unseen_say_so() -> None:
+    source = incident.source()
+    source.log = b"x" * 250 + b"\nend\n"
+    async with on_stage(source, size=(100, 24)) as stage:
+        await stage.press("2", "l")
+        assert stage.line_with("xxx").endswith("x›")
+
+
+async def test_the_scroll_bar_of_output_that_is_followed_stands_at_its_end() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l")
+        pane = stage.console.pane
+        assert isinstance(pane, JobPane)
+        assert pane.output.scroll_y == pane.output.max_scroll_y > 0
+        assert pane.output.vertical_scrollbar.position == pane.output.scroll_y
+
+
 async def test_a_running_job_goes_on_printing() -> None:
     async with on_stage() as stage:
         await stage.press("2", "down", "down", "l")

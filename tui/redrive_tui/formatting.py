@@ -21,6 +21,7 @@ Span = tuple[str, str]  # a text and its role
 Line = list[Span]
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+INDENT = 4  # of what goes on below a line
 
 # East Asian *neutral* characters: their width does not change with the locale.
 GLYPHS = {
@@ -218,15 +219,20 @@ def fit(line: Sequence[Span], width: int, *, right: bool = False) -> Line:
 
 
 def wrapped(line: Line, width: int) -> list[Line]:
-    """A line on as many as it needs, broken between words; what goes on stands under its last span."""
-    if width_of(line) <= width:
+    """A line on as many as it needs, broken between words.
+
+    What goes on stands under its last span; where that begins far to the right, below the rest.
+    """
+    if width_of(line) <= width or width <= INDENT:
         return [line]
+    text, role = line[-1]
     indent = width_of(line[:-1])
-    room = width - indent if indent <= width // 2 else 0
-    if room <= 0:
-        return [line]
-    (text, role), filler = line[-1], (" " * indent, "")
-    first, *more = textwrap.wrap(text, room, drop_whitespace=False) or [""]
+    if indent > width // 2:
+        filler = (" " * INDENT, "")
+        parts = textwrap.wrap(text.lstrip(), width - INDENT, drop_whitespace=False)
+        return [fit(line[:-1], width), *([filler, (part.lstrip(), role)] for part in parts)]
+    filler = (" " * indent, "")
+    first, *more = textwrap.wrap(text, width - indent, drop_whitespace=False) or [""]
     return [[*line[:-1], (first, role)], *([filler, (part.lstrip(), role)] for part in more)]
 
 

@@ -108,7 +108,7 @@ class JobPane(JobActions):
             self.text.lines = []
             return
         self.top.lines = [apart(self._title(), self._facts(), self.top.size.width), self._tabs()]
-        self.text.lines = self._page(self.reply, self.text.size.width)
+        self.text.lines = self._page(self.reply, self.text.size.width - self.text.bar_width)
 
     def _title(self) -> Line:
         job = self.current_job

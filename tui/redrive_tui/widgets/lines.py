@@ -7,6 +7,7 @@ remembers what it drew and, asked to `repaint`, sends only what came out differe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -32,6 +33,8 @@ class Lines(ScrollView, can_focus=False):
         scrollbar-size-vertical: 1;
     }
     """
+
+    scrolls: ClassVar[bool] = True
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -62,6 +65,19 @@ class Lines(ScrollView, can_focus=False):
             if drawn != strip:
                 left, width = (0, self.size.width) if drawn is None else changed(drawn, strip)
                 self.refresh(Region(left, y, width, 1))
+
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """A bar that appears stands where the view is: it has not seen what was scrolled before."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
+    def beside_a_bar(self, lines: int) -> bool:
+        """Whether so many lines are more than fit, so that a scroll bar takes the last column."""
+        return self.scrolls and lines > self.size.height > 0
+
+    @property
+    def bar_width(self) -> int:
+        return self.styles.scrollbar_size_vertical
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -148,6 +164,8 @@ class TextView(Lines, can_focus=True):
 
     def _wrap(self) -> None:
         self._wrapped = self.wrapped_to(self.size.width)
+        if self.beside_a_bar(len(self._wrapped)):
+            self._wrapped = self.wrapped_to(self.size.width - self.bar_width)
         self.virtual_size = Size(self.size.width, len(self._wrapped))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -176,6 +194,7 @@ class Panel(TextView, can_focus=False):
     DEFAULT_CSS = """
     Panel { height: auto; overflow-y: hidden; }
     """
+    scrolls: ClassVar[bool] = False
 
     def watch_lines(self) -> None:
         super().watch_lines()

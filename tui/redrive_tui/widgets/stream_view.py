@@ -18,6 +18,7 @@ from textual.strip import Strip
 
 from redrive_tui import keys
 from redrive_tui.formatting import Line, plain_text, width_of
+from redrive_tui.sanitize import CUT
 from redrive_tui.theme import cursor_style, style
 from redrive_tui.widgets.lines import Lines
 
@@ -55,6 +56,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         self._spans = spans
         self._is_error = is_error
         self._rows: list[tuple[int, int]] = []  # wrapped: item and the cell its part starts at
+        self._cells = 1  # of a line, beside the scroll bar
 
     # Data in.
 
@@ -81,6 +83,8 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         else:
             self._rows += self._wrapped(len(self.items) - added)
             self._resize()
+            if self._cells != self._cells_for(len(self._rows)):
+                self._lay_out()
         if self.following:
             self.action_last()
         else:
@@ -99,8 +103,10 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         item, start = self._rows[row] if self.wrapping else (row, 0)
         over = cursor_style(self.theme) if item == self.hit else None
         strip = self._highlighted(self.strip(self._spans(self.items[item], self.with_times), over))
-        width = self.size.width
-        return strip.crop(start, start + width).adjust_cell_length(width, self.blank(over))
+        part = strip.crop(start, start + self._cells)
+        if not self.wrapping and strip.cell_length > self._cells:
+            part = Strip.join([part.crop(0, self._cells - 1), self.strip([(CUT, "dim")], over)])
+        return part.adjust_cell_length(self.size.width, self.blank(over))
 
     def _highlighted(self, strip: Strip) -> Strip:
         if not self.sought:
@@ -131,14 +137,22 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         return len(self._rows) if self.wrapping else len(self.items)
 
     def _lay_out(self) -> None:
+        self._cells = self._cells_for(0)
         self._rows = list(self._wrapped(0)) if self.wrapping else []
+        if (cells := self._cells_for(self._row_count())) != self._cells:
+            self._cells = cells
+            self._rows = list(self._wrapped(0)) if self.wrapping else []
         self._resize()
 
+    def _cells_for(self, rows: int) -> int:
+        """How long a line may be when there are so many."""
+        bar = self.bar_width if self.beside_a_bar(rows) else 0
+        return max(1, self.size.width - bar)
+
     def _wrapped(self, first: int) -> Iterable[tuple[int, int]]:
-        width = max(1, self.size.width)
         for index, item in enumerate(islice(self.items, first, None), first):
             cells = width_of(self._spans(item, self.with_times))
-            yield from ((index, start) for start in range(0, max(1, cells), width))
+            yield from ((index, start) for start in range(0, max(1, cells), self._cells))
 
     def _resize(self) -> None:
         self.virtual_size = Size(self.size.width, self._row_count())
@@ -149,7 +163,12 @@ class StreamView(Lines, Generic[Item], can_focus=True):
             self.action_last()
 
     def watch_wrapping(self) -> None:
+        top = self._top_item()  # of what was laid out the other way
         self._lay_out()
+        if self.following:
+            self.action_last()
+        elif self.items:
+            self.scroll_to(y=self._row_of(top), animate=False)
         self.repaint()
         self.post_message(self.Changed())
 
@@ -225,14 +244,16 @@ class StreamView(Lines, Generic[Item], can_focus=True):
 
     def _top_item(self) -> int:
         top = self.scroll_offset.y
-        return self._rows[top][0] if self.wrapping and self._rows else top
+        return self._rows[top][0] if top < len(self._rows) else top
+
+    def _row_of(self, index: int) -> int:
+        if not self.wrapping:
+            return index
+        return next(row for row, (item, _) in enumerate(self._rows) if item == index)
 
     def _go_to(self, index: int) -> None:
         self.hit = index
         self.following = False
-        row = index
-        if self.wrapping:
-            row = next(row for row, (item, _) in enumerate(self._rows) if item == index)
-        self.scroll_to(y=max(0, row - self.size.height // 3), animate=False)
+        self.scroll_to(y=max(0, self._row_of(index) - self.size.height // 3), animate=False)
         self.repaint()
         self.post_message(self.Changed())
