@@ -14,7 +14,7 @@ from redrive.models import Event, Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import Act, Acted, Done, Outcome
 from redrive.protocol.queries import Request
-from redrive.protocol.rows import BatchRow, GroupRow, RedriveRow, ScheduleRow
+from redrive.protocol.rows import BatchRow, GroupRow, RedriveRow, RunPlan, ScheduleRow
 from redrive_tui.mirror import Mirror
 
 SORT_KEYS: dict[str, Callable[[Job], Any]] = {
@@ -47,6 +47,8 @@ class Recorded:
         self.keys: list[str] = []
         self.lost = False  # answers nothing more
         self.fault: Exception | None = None  # raised by the next command
+        self.outcomes: dict[str, Outcome] = {}  # of those that are not done
+        self.changes = True  # whether a pause, say, is news to the daemon
 
     async def follow(self, mirror: Mirror) -> None:
         mirror.meet(self.welcome)
@@ -67,7 +69,9 @@ class Recorded:
             raise fault
         self.commanded.append(command)
         self.keys.append(key)
-        return self._act(command) if isinstance(command, Act) else Done(text="")
+        if isinstance(command, Act):
+            return self._act(command)
+        return Done(text="", data={"changed": self.changes})
 
     # Lists.
 
@@ -140,7 +144,14 @@ class Recorded:
             sample=found[:5],
             as_of=self.status.seq,
             newest=max((job.id for job in found), default=0),
+            runs=[self._plan(run, query) for run in self.runs if run.id in query.runs],
         )
+
+    def _plan(self, run: Run, query: queries.Preview) -> RunPlan:
+        if run.state == "done" and not query.again:
+            return RunPlan(id=run.id, refused="it has results; all of it would be made again")
+        names = [step.name for step in run.steps if step.state != "done" or run.state == "done"]
+        return RunPlan(id=run.id, steps=names)
 
     def _fate(self, query: queries.Fate) -> queries.FateReply:
         return queries.FateReply(known=query.request in self.keys)
@@ -155,4 +166,5 @@ class Recorded:
             self.jobs = [
                 replace(job, state=after) if str(job.id) in ids else job for job in self.jobs
             ]
-        return Acted(outcomes=[Outcome(id=id, done=True) for id in ids], total=len(ids))
+        outcomes = [self.outcomes.get(id, Outcome(id=id, done=True)) for id in ids]
+        return Acted(outcomes=outcomes, total=len(ids))

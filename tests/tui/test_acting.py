@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from redrive.client.refusals import AnswerLost
 from redrive.errors import TryLater
 from redrive.lifecycle import DEAD, LEASED, QUEUED, RETRY
-from redrive.protocol.commands import Act, PauseIt, ResumeIt
+from redrive.protocol.commands import Act, Outcome, PauseIt, Refused, ResumeIt
 from redrive_tui.acting import UNDO_SECONDS, Acting, Intent, Question
 from redrive_tui.command_log import CommandLog
 from redrive_tui.mirror import Mirror
@@ -191,11 +191,12 @@ async def test_a_link_that_breaks_while_the_dialog_stands_open_sends_nothing() -
     assert operator.source.commanded == []
 
 
-async def test_a_viewer_may_look_and_not_touch() -> None:
-    for operator in (Operator(role="viewer"), Operator(read_only=True)):
+async def test_who_may_only_look_is_told_why() -> None:
+    whys = {"viewer role": Operator(role="viewer"), "--read-only": Operator(read_only=True)}
+    for why, operator in whys.items():
         await operator.acting.carry_out(Intent(verb="requeue", selection=one(235, DEAD)))
 
-        assert "viewer" in operator.read[0]
+        assert why in operator.read[0]
         assert operator.source.commanded == []
 
 
@@ -241,6 +242,48 @@ async def test_a_pause_can_be_undone_for_a_while() -> None:
     await operator.acting.undo()
 
     assert operator.source.commanded == [PauseIt(name="queue:mail"), ResumeIt(name="queue:mail")]
+
+
+async def test_what_changed_nothing_is_not_undone() -> None:
+    operator = Operator()
+    operator.source.changes = False
+    mail = Named(kind="queue", name="mail")
+
+    await operator.acting.carry_out(Intent(verb="resume", selection=mail))
+    assert "undo" not in operator.read[0]
+    await operator.acting.undo()
+
+    assert operator.read[-1] == "nothing to undo"
+    assert operator.source.commanded == [ResumeIt(name="queue:mail")]
+
+
+async def test_of_a_set_that_was_done_in_part_only_that_part_is_undone() -> None:
+    operator = Operator()
+    refused = Refused(code="wrong_state", message="it is held already")
+    operator.source.outcomes = {"232": Outcome(id="232", done=False, refused=refused)}
+    both = Ids(ids=("232", "240"), expected={"232": RETRY, "240": RETRY})
+
+    await operator.acting.carry_out(Intent(verb="hold", selection=both))
+    assert operator.read[0].startswith("hold 2 jobs: 1 held; not 232: it is held already; z undoes")
+    await operator.acting.undo()
+
+    assert operator.source.commanded[1:] == [Act(verb="release", ids=["240"])]
+
+
+async def test_a_run_with_results_is_made_anew_only_after_a_question() -> None:
+    operator = Operator()
+    done = Intent(verb="requeue", selection=Ids(ids=("r7",)))
+
+    async def yes(question: Question) -> Options | None:
+        operator.questions.append(question)
+        return question.wish.options
+
+    operator.acting.ask = yes
+    await operator.acting.carry_out(done)
+
+    [question] = operator.questions
+    assert question.despite == {"it has results; all of it would be made again": 1}
+    assert operator.source.commanded == [Act(verb="requeue", ids=["r7"], again=True)]
 
 
 async def test_after_a_while_there_is_nothing_to_undo() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
 from textual.widgets import Button
 
 from redrive.client.refusals import AnswerLost
@@ -58,6 +60,75 @@ async def test_the_named_verb_can_be_chosen_with_tab_and_enter() -> None:
         await stage.press("K", "tab")
         await say_yes(stage, "enter")
         assert len(stage.source.commanded) == 1
+
+
+async def test_the_arrow_keys_go_from_one_choice_to_the_other() -> None:
+    async with on_stage() as stage:
+        await to_running(stage)
+        for there, back in (("right", "left"), ("down", "up")):
+            await stage.press("K", there)
+            assert stage.console.focused is stage.console.screen.query_one("#go")
+            await stage.press(back)
+            assert stage.console.focused is stage.console.screen.query_one("#keep")
+            await stage.press("escape")
+
+
+async def test_the_arrow_keys_go_from_field_to_field() -> None:
+    async with on_stage() as stage:
+        await stage.press("3", "r", "up")
+        assert stage.console.focused is stage.console.screen.query_one("#reason")
+        await stage.press("down")
+        assert stage.console.focused is stage.console.screen.query_one("#number")
+
+
+async def test_a_set_of_which_some_are_left_out_says_the_true_number() -> None:
+    source = incident.source()
+    source.jobs = [
+        replace(job, reason="permanent") if job.id in (235, 227) else job for job in source.jobs
+    ]
+    async with on_stage(source) as stage:
+        await stage.press("2", "slash")
+        await stage.type("state:dead")
+        await stage.press("enter", "space", "space", "space", "r")
+        assert "requeue 1 job of 3" in stage.text
+        assert "2  left out: the failure is permanent" in stage.text
+        assert str(stage.console.screen.query_one("#go", Button).label) == "requeue 1 job"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16)])
+async def test_a_dialog_shows_all_its_fields_where_there_is_little_room(
+    size: tuple[int, int],
+) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.press("3", "r")
+        for words in ("speed", "canary", "stop at", "reason", "type 30 to go on", "same as"):
+            assert words in stage.text
+        assert "keep (esc)" in stage.text
+        assert "requeue 30 jobs" in stage.line_with("keep (esc)")
+
+
+async def test_what_does_not_fit_a_dialog_comes_with_page_down() -> None:
+    async with on_stage(size=(60, 12)) as stage:
+        await stage.press("3", "r")
+        assert "pgdn: more" in stage.text
+        assert "e.g." not in stage.text
+        await stage.press("pagedown")
+        assert "e.g." in stage.text
+
+
+async def test_a_share_of_failures_stops_a_redrive_and_nonsense_is_said_to_be() -> None:
+    async with on_stage() as stage:
+        await stage.press("3", "r")
+        await stage.type("30")
+        await stage.press("up", "up")
+        await stage.type("many")
+        assert "not yet  stop at: many is no share of failures" in stage.text
+        assert stage.console.screen.query_one("#go", Button).disabled
+        await stage.press(*["backspace"] * 4)
+        await stage.type("20%")
+        assert "--stop-at 20%" in stage.text
+        await say_yes(stage, "enter")
+        assert stage.source.commanded[0].stop_at == 0.2  # type: ignore[attr-defined]
 
 
 async def test_cancelling_a_running_job_asks_first() -> None:

@@ -41,8 +41,7 @@ def wish(verb: str, selection: Selection, options: Options | None = None) -> Wis
         ),
         (
             wish("requeue", GROUP, PACED),
-            "redrive requeue --where 'state:dead group:a41f' --canary 1 --pace 50/min"
-            " --reason 'db2 is back'",
+            "redrive requeue --where 'state:dead group:a41f' --canary 1 --pace 50/min --reason 'db2 is back'",
         ),
         (wish("cancel", Matching(where="", number=14)), "redrive cancel --where 'id>0'"),
         (wish("pause", Named(kind="queue", name="mail")), "redrive pause queue:mail"),
@@ -97,12 +96,12 @@ def test_what_the_operator_saw_travels_along_when_it_is_one_state() -> None:
     assert request_of(wish("cancel", mixed)) == commands.Act(verb="cancel", ids=["12", "13"])
 
 
-def test_only_what_is_about_jobs_can_be_previewed() -> None:
+def test_only_what_is_about_jobs_and_runs_can_be_previewed() -> None:
     assert preview_of(wish("kill", TWO)) == Preview(verb="kill", ids=[12, 13])
     assert preview_of(wish("requeue", GROUP)) == Preview(
         verb="requeue", where="state:dead group:a41f"
     )
-    assert preview_of(wish("requeue", Ids(ids=("r7",)))) is None
+    assert preview_of(wish("requeue", Ids(ids=("r7",)))) == Preview(verb="requeue", runs=["r7"])
     assert preview_of(wish("pause", Named(kind="queue", name="mail"))) is None
 
 

@@ -60,13 +60,16 @@ class Question(Record, frozen=True, kw_only=True):
     wish: Wish
     rung: Rung
     preview: PreviewReply | None  # None for what is not about jobs
-    despite: dict[str, int] = {}  # what speaks against it, when only force can do it
+    despite: dict[str, int] = {}  # what speaks against it, when it has to be insisted upon
     welcome: Welcome
     at: int
 
     @property
     def number(self) -> int:
-        return self.wish.selection.number if self.preview is None else self.preview.fits
+        """Of the jobs it would be done to; of what has no preview, or is a run, how many."""
+        if self.preview is None or self.preview.runs:
+            return self.wish.selection.number
+        return self.preview.fits
 
 
 Ask = Callable[[Question], Awaitable[Options | None]]
@@ -138,10 +141,17 @@ class Acting:
             self.say(f"{wish.words}: {fate.detail}", "information")
 
     def _refusal(self) -> str | None:
+        return self.only_looks or refusal(self.mirror.link, self.mirror.clock.monotonic())
+
+    @property
+    def only_looks(self) -> str | None:
+        """Why nothing can ever be changed from here, if so."""
         welcome = self.mirror.welcome
-        viewer = welcome is not None and welcome.role == "viewer"
-        now = self.mirror.clock.monotonic()
-        return refusal(self.mirror.link, now, read_only=self.read_only or viewer)
+        if self.read_only:
+            return "this console may only look: it was started with --read-only"
+        if welcome is not None and welcome.role == "viewer":
+            return "this console may only look: your socket or key has the viewer role"
+        return None
 
     async def _asked_back(self, intent: Intent) -> Wish | None:
         """The wish as the operator confirmed it."""
@@ -161,9 +171,9 @@ class Acting:
             return wish
         preview = await self._preview(wish)
         despite: dict[str, int] = {}
-        if preview is not None and not preview.fits:
-            wish, preview, despite = await self._forced(wish, preview)
-            if not preview.fits:
+        if preview is not None and not _does_something(preview):
+            wish, preview, despite = await self._insisting(wish, preview)
+            if not _does_something(preview):
                 why = "; ".join(despite) or "nothing matches any more"
                 self.say(f"{wish.words}: nothing to do: {why}", "warning")
                 return None
@@ -187,15 +197,20 @@ class Acting:
         preview: PreviewReply | None = await self.source.ask(query) if query else None
         return preview
 
-    async def _forced(
+    async def _insisting(
         self, wish: Wish, preview: PreviewReply
     ) -> tuple[Wish, PreviewReply, dict[str, int]]:
-        """The same by force, where force can help; and what speaks against it."""
-        forced = replace(wish, options=replace(wish.options, force=True))
-        again = await self._preview(forced) if wish.verb == "requeue" else None
-        if again is None or not again.fits:
-            return wish, preview, preview.excluded
-        return forced, again, preview.excluded
+        """The same as it is possible if it is insisted upon; and what speaks against it."""
+        despite = dict(preview.excluded)
+        for run in preview.runs:
+            if run.refused is not None:
+                despite[run.refused] = 1
+        for insisting in _INSISTING if wish.verb == "requeue" else ():
+            insisted = replace(wish, options=replace(wish.options, **insisting))
+            other = await self._preview(insisted)
+            if other is not None and _does_something(other):
+                return insisted, other, despite
+        return wish, preview, despite
 
     async def _answer(self, wish: Wish) -> Fate:
         try:
@@ -204,6 +219,14 @@ class Acting:
             return Fate(word="unknown", detail=problem.message)
         except RedriveError as problem:
             return Fate(word="refused", detail=str(problem))
+
+
+# What a person may want all the same: to make anew what has results, to retry what is hopeless.
+_INSISTING = ({"again": True}, {"force": True}, {"again": True, "force": True})
+
+
+def _does_something(preview: PreviewReply) -> bool:
+    return preview.fits > 0 or any(run.refused is None for run in preview.runs)
 
 
 def _frozen(wish: Wish, preview: PreviewReply | None) -> Wish:
@@ -215,9 +238,9 @@ def _frozen(wish: Wish, preview: PreviewReply | None) -> Wish:
 
 
 def _told(wish: Wish, fate: Fate, *, undoable: bool) -> tuple[str, Severity]:
+    undo = f"; z undoes it for {UNDO_SECONDS:.0f} s" if undoable else ""
     match fate.word:
         case "done":
-            undo = f"; z undoes it for {UNDO_SECONDS:.0f} s" if undoable else ""
             # What the daemon says of a thing with a name begins with that name.
             named = fate.detail.startswith(wish.selection.words)
             told = fate.detail if named else f"{wish.selection.words}: {fate.detail}"
@@ -225,7 +248,7 @@ def _told(wish: Wish, fate: Fate, *, undoable: bool) -> tuple[str, Severity]:
         case "unknown":
             return f"{wish.words}: outcome unknown, asking when the link is back", "warning"
         case "partly":
-            return f"{wish.words}: {fate.detail}", "warning"
+            return f"{wish.words}: {fate.detail}{undo}", "warning"
         case _:
             return f"{wish.words}: {fate.detail}", "error"
 
@@ -251,8 +274,8 @@ def _impossible(verb: Verb, selection: Selection) -> str | None:
 
 
 def _opposite(wish: Wish, fate: Fate) -> Wish | None:
-    """What would take a wish back; None when nothing does."""
-    if fate.word != "done":
+    """What would take back what was done of a wish; None when nothing does."""
+    if fate.word not in ("done", "partly") or not fate.changed:
         return None
     if fate.redrive is not None:
         return Wish(verb="undo", selection=Named(kind="redrive", name=str(fate.redrive)))
@@ -261,5 +284,5 @@ def _opposite(wish: Wish, fate: Fate) -> Wish | None:
         return None
     selection = wish.selection
     if isinstance(selection, Ids):
-        selection = Ids(ids=selection.ids)
+        selection = Ids(ids=tuple(id for id in selection.ids if id in fate.done))
     return Wish(verb=opposite, selection=selection)

@@ -25,7 +25,7 @@ from redrive_tui.palettes import DEFAULT, MONO, PALETTES
 from redrive_tui.reading import command_lines
 from redrive_tui.sanitize import clean
 from redrive_tui.screens import PANES
-from redrive_tui.screens.help import FILTER_HELP, Help
+from redrive_tui.screens.help import Help, filter_help
 from redrive_tui.screens.job import JobPane
 from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.screens.pane import Desk, Pane, fault_of
@@ -306,8 +306,7 @@ class Console(App[None]):
 
     @on(FilterBar.HelpWanted)
     def _filter_help(self) -> None:
-        lines = [[(line, "text")] for line in FILTER_HELP.splitlines()]
-        self.push_screen(Page("HOW TO WRITE A FILTER", lines))
+        self.push_screen(Page("HOW TO WRITE A FILTER", list(filter_help())))
 
     def press(self, key: keys.Key) -> None:
         """Do what a key does, as if it had been pressed."""

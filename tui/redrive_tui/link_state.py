@@ -46,10 +46,8 @@ def words(link: LinkState, now: float) -> Span:
             return "connecting", "warning"
 
 
-def refusal(link: LinkState, now: float, *, read_only: bool) -> str | None:
+def refusal(link: LinkState, now: float) -> str | None:
     """Why nothing may be changed right now, if so."""
-    if read_only:
-        return "this console may only look: its key or socket has the viewer role"
     if link.is_fresh(now):
         return None
     text, _ = words(link, now)

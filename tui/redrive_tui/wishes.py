@@ -75,7 +75,9 @@ class Options(Record, frozen=True, kw_only=True):
     step: str | None = None
     canary: int = 0
     pace: str = ""  # "50/min"
+    stop_at: float = 0.0  # the share of failures at which the rest is left alone; 0: none is
     force: bool = False
+    again: bool = False  # although it has results
 
 
 class Wish(Record, frozen=True, kw_only=True):
@@ -99,13 +101,15 @@ class Fate(Record, frozen=True, kw_only=True):
     detail: str = ""
     done: frozenset[str] = frozenset()  # the ids that were done
     redrive: int | None = None  # a set worked off in the background; can be undone
+    changed: bool = True  # False: everything was so already
 
 
 def fate_of(wish: Wish, reply: Acted | Done) -> Fate:
     """What the daemon's answer means for a wish."""
     past = VERBS[wish.verb].past
     if isinstance(reply, Done):
-        return Fate(word="done", detail=reply.text or past)
+        changed = reply.data.get("changed", True) is not False
+        return Fate(word="done", detail=reply.text or past, changed=changed)
     done = frozenset(outcome.id for outcome in reply.outcomes if outcome.done)
     if reply.redrive is not None:
         some = "" if reply.total == wish.selection.number else f"{reply.total:,} of them "
@@ -115,7 +119,9 @@ def fate_of(wish: Wish, reply: Acted | Done) -> Fate:
     if not refused:
         return Fate(word="done", detail=past, done=done)
     first = refused[0]
-    told = f"{first.id}: {first.refused.message if first.refused else 'not done'}"
+    told = first.refused.message if first.refused else "not done"
+    if wish.selection.number > 1:
+        told = f"{first.id}: {told}"
     told += f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
     if not done:
         return Fate(word="refused", detail=told)
@@ -141,7 +147,11 @@ def request_of(wish: Wish) -> Request:
                 ids=list(ids),
                 expected=states.pop() if len(states) == 1 else None,
                 force=options.force,
+                again=options.again,
                 from_step=options.step,
+                canary=options.canary or None,
+                pace=options.pace or None,
+                stop_at=options.stop_at or None,
                 reason=options.reason or None,
             )
         case Matching(where=where, newest=newest):
@@ -152,8 +162,20 @@ def request_of(wish: Wish) -> Request:
                 force=options.force,
                 canary=options.canary or None,
                 pace=options.pace or None,
+                stop_at=options.stop_at or None,
                 reason=options.reason or None,
             )
+
+
+def parse_share(text: str) -> float | None:
+    """`20%` or `0.2`; 0 for nothing, None for what is no share."""
+    if not text:
+        return 0.0
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return share if 0 < share <= 1 else None
 
 
 def _on_name(verb: str, kind: str, name: str, options: Options) -> Request:
@@ -165,11 +187,17 @@ def _on_name(verb: str, kind: str, name: str, options: Options) -> Request:
 
 
 def preview_of(wish: Wish) -> Preview | None:
-    """The question what a wish would do; None for what is not about jobs."""
+    """The question what a wish would do; None for what is not about jobs or runs."""
     match wish.selection:
         case Ids(ids=ids):
-            jobs = [int(one) for one in ids if one.isdecimal()]
-            return Preview(verb=wish.verb, ids=jobs, force=wish.options.force) if jobs else None
+            return Preview(
+                verb=wish.verb,
+                ids=[int(one) for one in ids if one.isdecimal()],
+                runs=[one for one in ids if not one.isdecimal()],
+                from_step=wish.options.step,
+                force=wish.options.force,
+                again=wish.options.again,
+            )
         case Matching(where=where):
             return Preview(verb=wish.verb, where=where, force=wish.options.force)
         case Named():
@@ -184,7 +212,10 @@ def command_line(wish: Wish) -> str:
         case Ids(ids=ids):
             words += ids
         case Matching(where=where):
-            words += ["--where", where or "id>0"]  # an empty filter may be a mistake, and is refused
+            words += [
+                "--where",
+                where or "id>0",
+            ]  # an empty filter may be a mistake, and is refused
         case Named(kind="node"):
             pass
         case Named(kind=kind, name=name) if wish.verb in ("pause", "resume"):
@@ -194,5 +225,8 @@ def command_line(wish: Wish) -> str:
     words += ["--from", options.step] if options.step else []
     words += ["--canary", str(options.canary)] if options.canary else []
     words += ["--pace", options.pace] if options.pace else []
+    words += ["--stop-at", f"{options.stop_at:.0%}"] if options.stop_at else []
+    words += ["--reason", options.reason] if options.reason else []
     words += ["--force"] if options.force else []
+    words += ["--yes"] if options.again else []
     return shlex.join(words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from textual import on
@@ -25,6 +25,12 @@ id:12 run:r7 batch:night node:w2 arg.user:42 one thing, an argument
 "peer closed"                                text in errors and arguments
 sort:-next                                   order; a minus turns it round
 """.strip()
+
+
+def filter_help() -> Iterator[Line]:
+    for line in FILTER_HELP.splitlines():
+        example, explanation = line[:45], line[45:]
+        yield [(example, "accent"), (explanation, "text")]
 
 
 class Help(ModalScreen[Key | None]):
