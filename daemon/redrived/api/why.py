@@ -56,6 +56,7 @@ def _circumstances(
     queue = definitions.queue_rules.get(job.queue)
     task = definition.task if definition else None
     pool = engine.python.pools.get(definition.pool) if definition and definition.pool else None
+    workers = pool.workers if pool else []
     busy = engine.dispatcher.busy()
     breaker = engine.breakers.get(job.task)
     queue_rate = queue.rate if queue else None
@@ -73,7 +74,9 @@ def _circumstances(
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,
         pool_trouble=pool.trouble if pool else None,
-        workers=sum(not worker.is_starting for worker in pool.workers) if pool else 0,
+        workers=sum(worker.can_work for worker in workers),
+        idle_workers=sum(worker.can_work and not worker.is_busy for worker in workers),
+        starting_workers=sum(worker.is_starting for worker in workers),
         busy=busy.total(),
         slots=definitions.config.daemon.concurrency,
         reserved=sum(
@@ -87,8 +90,8 @@ def _circumstances(
         task_running=lane.task_running,
         task_limit=task.concurrency if task else None,
         task_rate=task.rate if task else None,
-        rate_allows=(queue_rate is None or lane.queue_starts < queue_rate[0])
-        and (task_rate is None or lane.task_starts < task_rate[0]),
+        queue_rate_used=queue_rate is not None and lane.queue_starts >= queue_rate[0],
+        task_rate_used=task_rate is not None and lane.task_starts >= task_rate[0],
         limit_key=lane.limit_key,
         key_limit=task.concurrency if task else None,
         key_running=lane.key_running,

@@ -34,7 +34,9 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     is_draining: bool = False
     pool: str | None = None
     pool_trouble: str | None = None
-    workers: int = 0  # of its pool that could take work
+    workers: int = 0  # of its pool that do work
+    idle_workers: int = 0
+    starting_workers: int = 0
     busy: int = 0
     slots: int = 0
     reserved: int = 0  # slots that others keep
@@ -44,7 +46,8 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     task_running: int = 0
     task_limit: int | None = None
     task_rate: str | None = None
-    rate_allows: bool = True
+    queue_rate_used: bool = False  # all of it
+    task_rate_used: bool = False
     limit_key: str | None = None
     key_limit: int | None = None
     key_running: int = 0
@@ -126,10 +129,10 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
     if at.trouble is not None:
         return "store", f"the store is in trouble: {at.trouble}", {}, "`redrive doctor`"
     if at.pool is not None and at.workers == 0:
-        trouble = f": {at.pool_trouble}" if at.pool_trouble else ""
-        text = f"pool {at.pool} has no worker that works{trouble}"
+        why = at.pool_trouble or ("its first is starting" if at.starting_workers else "")
+        text = ": ".join(filter(None, [f"pool {at.pool} has no worker that works", why]))
         return "no_pool", text, {"pool": at.pool}, f"look at [pools.{at.pool}] and `redrive doctor`"
-    return _limit(job, at)
+    return _limit(job, at) or _no_room(job, at)
 
 
 def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
@@ -142,9 +145,10 @@ def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str,
     return "scheduled", f"it is scheduled for {iso(due)}, in {spell(wait)}", saw, hint
 
 
-def _limit(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+def _limit(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str] | None:
+    """A limit that is reached."""
     key_limit = at.key_limit or 1
-    if at.waits == "key" or (at.limit_key is not None and at.key_running >= key_limit):
+    if at.limit_key is not None and at.key_running >= key_limit:
         text = f"its key {at.limit_key} has {at.key_running} of {key_limit} running"
         return "key_limit", text, {"key": at.limit_key, "running": at.key_running}, ""
     if at.task_limit is not None and at.limit_key is None and at.task_running >= at.task_limit:
@@ -153,17 +157,31 @@ def _limit(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
     if at.queue_limit is not None and at.queue_running >= at.queue_limit:
         text = f"queue {job.queue} has {at.queue_running} of {at.queue_limit} running"
         return "queue_limit", text, {"running": at.queue_running, "limit": at.queue_limit}, ""
-    if not at.rate_allows:
-        lane, rate = ("task", at.task_rate) if at.task_rate else ("queue", at.queue_rate)
-        name = job.task if lane == "task" else job.queue
-        text = f"{lane} {name} has used up its rate of {rate}"
-        return "rate", text, {"rate": rate}, "it goes on as the window moves"
+    for name, rate, is_used in (
+        (f"task {job.task}", at.task_rate, at.task_rate_used),
+        (f"queue {job.queue}", at.queue_rate, at.queue_rate_used),
+    ):
+        if is_used:
+            text = f"{name} has used up its rate of {rate}"
+            return "rate", text, {"rate": rate}, "it goes on as the window moves"
+    return None
+
+
+def _no_room(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+    """What is full, or who goes first."""
     if at.busy + at.reserved >= at.slots:
         kept = f", {at.reserved} kept for other queues" if at.reserved else ""
         text = f"all slots are taken: {at.busy} of {at.slots} busy{kept}"
         return "slots", text, {"busy": at.busy, "slots": at.slots, "reserved": at.reserved}, ""
+    if at.pool is not None and at.idle_workers == 0:
+        saw: dict[str, Any] = {"pool": at.pool, "workers": at.workers}
+        if at.starting_workers:
+            return "pool", f"pool {at.pool} is starting another worker", saw, ""
+        text = f"all workers of pool {at.pool} are busy: {at.workers} of {at.workers}"
+        return "pool", text, saw, f"`processes` of [pools.{at.pool}] says how many there may be"
     if at.ahead:
-        return "order", f"{at.ahead} ready jobs go before it", {"ahead": at.ahead}, ""
+        first = "1 ready job goes" if at.ahead == 1 else f"{at.ahead} ready jobs go"
+        return "order", f"{first} before it", {"ahead": at.ahead}, ""
     return "ready", "it is ready and is leased in a moment", {}, ""
 
 

@@ -26,7 +26,14 @@ def job(**more: Any) -> Job:
 
 
 def facts(**more: Any) -> Circumstances:
-    return Circumstances(**{"now": NOW, "waits": "ready", "slots": 4, "workers": 1, **more})
+    known: dict[str, Any] = {
+        "now": NOW,
+        "waits": "ready",
+        "slots": 4,
+        "workers": 1,
+        "idle_workers": 1,
+    }
+    return Circumstances(**{**known, **more})
 
 
 def pause(kind: str, name: str) -> Pause:
@@ -59,6 +66,11 @@ WAITING = [
         "pool py has no worker that works: no such interpreter",
     ),
     (
+        facts(pool="py", workers=0, starting_workers=1),
+        "no_pool",
+        "pool py has no worker that works: its first is starting",
+    ),
+    (
         facts(waits="key", limit_key="send/a", key_limit=2, key_running=2),
         "key_limit",
         "its key send/a has 2 of 2 running",
@@ -66,21 +78,37 @@ WAITING = [
     (facts(task_limit=3, task_running=3), "task_limit", "task send has 3 of 3 running"),
     (facts(queue_limit=5, queue_running=5), "queue_limit", "queue mail has 5 of 5 running"),
     (
-        facts(rate_allows=False, queue_rate="100/min"),
+        facts(queue_rate_used=True, queue_rate="100/min", task_rate="1/s"),
         "rate",
         "queue mail has used up its rate of 100/min",
+    ),
+    (
+        facts(waits="key", limit_key="send/a", task_rate_used=True, task_rate="1/s"),
+        "rate",
+        "task send has used up its rate of 1/s",
     ),
     (
         facts(busy=3, reserved=1),
         "slots",
         "all slots are taken: 3 of 4 busy, 1 kept for other queues",
     ),
+    (
+        facts(pool="py", workers=2, idle_workers=0),
+        "pool",
+        "all workers of pool py are busy: 2 of 2",
+    ),
+    (
+        facts(pool="py", workers=2, idle_workers=0, starting_workers=1),
+        "pool",
+        "pool py is starting another worker",
+    ),
+    (facts(ahead=1), "order", "1 ready job goes before it"),
     (facts(ahead=7), "order", "7 ready jobs go before it"),
     (facts(), "ready", "it is ready and is leased in a moment"),
 ]
 
 
-@pytest.mark.parametrize(("at", "code", "text"), WAITING, ids=[each[1] for each in WAITING])
+@pytest.mark.parametrize(("at", "code", "text"), WAITING)
 def test_a_waiting_job_says_what_it_waits_for(at: Circumstances, code: str, text: str) -> None:
     told = explain(job(), at)
     assert (told.code, told.text, told.state) == (code, text, "queued")
@@ -168,3 +196,33 @@ grace = "100ms"
         await bench.event("action_started", first)
         told = await why(bench.engine, TESTER, Why(id=str(second)))
         assert (told.code, told.saw) == ("task_limit", {"running": 1, "limit": 1})
+
+
+async def test_a_full_pool_and_a_used_rate_are_told_as_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "handlers.py").write_text("import time\ndef nap(): time.sleep(60)\n")
+    config = """
+[pools.default]
+path = ["."]
+processes = 1
+[tasks.nap]
+python = "handlers:nap"
+grace = "100ms"
+[tasks.visit]
+command = ["true"]
+rate = "1/h"
+concurrency_key = "{{ args.host }}"
+"""
+    async with running(tmp_path, config) as bench:
+
+        async def reason(id: int) -> tuple[str, str]:
+            told = await why(bench.engine, TESTER, Why(id=str(id)))
+            return told.code, told.text
+
+        first, second = await bench.enqueue("nap", 2)
+        await bench.event("action_started", first)
+        assert await reason(second) == ("pool", "all workers of pool default are busy: 1 of 1")
+
+        visits = await bench.enqueue("visit", 3, host="a")
+        await bench.ended(visits[0])
+        used_up = ("rate", "task visit has used up its rate of 1/h")
+        assert [await reason(id) for id in visits[1:]] == [used_up, used_up]
