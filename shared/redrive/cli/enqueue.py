@@ -46,7 +46,11 @@ _BULK_TIMEOUT = 60.0  # seconds
 @click.option("--mode", metavar="NAME", help="How it came about: manual, bulk, auto.")
 @click.option("--priority", type=int, metavar="N", help="Higher goes first.")
 @click.option("--delay", type=kinds.duration, help="Not before so long from now.")
-@click.option("--at", type=kinds.time, help="Not before this time.")
+@click.option(
+    "--at",
+    type=kinds.time,
+    help="Not before this time; without an offset, in the zone of this machine.",
+)
 @click.option("--unique", metavar="KEY", help="No second job while one with this key lives.")
 @click.option("--hold", is_flag=True, help="Keep it until `redrive release`.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="So many alike.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -49,50 +50,63 @@ def events(
             last = _LAST_FOLLOWED
         elif not settings.as_json:
             last = _LAST
+    log = _Log(settings)
     with settings.client() as client:
-        head = _print_past(settings, client, id, after or 0, last)
+        head = _print_past(log, client, id, after or 0, last)
         if follow:
-            _follow(settings, client, id, head)
+            _follow(log, client, id, head)
 
 
-def _print_past(
-    settings: Settings, client: Client, id: str | None, after: int, last: int | None
-) -> int:
+def _print_past(log: _Log, client: Client, id: str | None, after: int, last: int | None) -> int:
     """The seq up to which everything that was asked for has been printed."""
     if last is not None and id is None:
         page = client.events(last=last)
-        _print_all(settings, [event for event in page.events if event.seq > after])
+        log.print_all(event for event in page.events if event.seq > after)
         return page.head
     found: list[Event] = []
     while True:
         page = client.events(id, after=after, limit=_PAGE)
         if last is None:
-            _print_all(settings, page.events)
+            log.print_all(page.events)
         else:
             found += page.events
         if len(page.events) < _PAGE:
-            _print_all(settings, found[-last:] if last else [])
+            log.print_all(found[-last:] if last else [])
             return page.head
         after = page.events[-1].seq
 
 
-def _follow(settings: Settings, client: Client, id: str | None, seq: int) -> None:
+def _follow(log: _Log, client: Client, id: str | None, seq: int) -> None:
     from redrive.client import Away
 
     for told in client.follow(seq):
         if isinstance(told, Event) and id in (None, told.run, str(told.job)):
-            _print_all(settings, [told])
+            log.print_all([told])
         elif isinstance(told, Away):
             remark(f"redrive: {told.error.message}; waiting for it")
 
 
-def _print_all(settings: Settings, found: list[Event]) -> None:
-    for event in found:
-        if settings.as_json:
-            print_json(event)
-        else:
-            say(_line(event))
-    sys.stdout.flush()
+class _Log:
+    """What is printed of the events; the day, with its zone, where a new one begins."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._as_json = settings.as_json
+        self._day = ""
+
+    def print_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if self._as_json:
+                print_json(event)
+            else:
+                self._print(event)
+        sys.stdout.flush()
+
+    def _print(self, event: Event) -> None:
+        day = words.day(event.at)
+        if day != self._day:
+            self._day = day
+            click.secho(day, bold=True)
+        say(_line(event))
 
 
 def _line(event: Event) -> str:

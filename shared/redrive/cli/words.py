@@ -60,6 +60,11 @@ def absolute(instant: int | None) -> str:
     return to_datetime(instant).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
+def day(instant: int) -> str:
+    """With the zone in which the times of that day are told."""
+    return to_datetime(instant).astimezone().strftime("%Y-%m-%d, times in %Z")
+
+
 def clock_time(instant: int) -> str:
     moment: datetime = to_datetime(instant).astimezone()
     return moment.strftime("%H:%M:%S.") + f"{moment.microsecond // 1000:03}"

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
+from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
 from redrive.protocol import queries
@@ -254,11 +257,29 @@ def test_the_log_in_json_is_whole_and_oldest_first(peer: Peer, redrive: Redrive)
 
 def test_the_log_for_people_is_its_newest_part(peer: Peer, redrive: Redrive) -> None:
     peer.log = [event(seq) for seq in range(1, 201)]
-    lines = redrive("events").out.splitlines()
+    day, *lines = redrive("events").out.splitlines()
     assert len(lines) == 50
     assert lines[-1].split()[0] == "200"
-    assert len(redrive("events", "--last", 3).out.splitlines()) == 3
+    assert redrive("events", "--last", 3).out.splitlines() == [day, *lines[-3:]]
     assert [line["seq"] for line in redrive("events", "--after", 198, "--json").lines] == [199, 200]
+
+
+def test_each_day_of_the_log_begins_with_its_date_and_the_zone(
+    peer: Peer, redrive: Redrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    noon = 1_793_358_000 * SECOND  # 2026-10-30 12:00 CET
+    peer.log = [
+        msgspec.structs.replace(event(n), at=noon + n * 43_200 * SECOND) for n in range(1, 4)
+    ]
+    told = [line.strip().split("  ")[0] for line in redrive("events").out.splitlines()]
+    monkeypatch.undo()
+    time.tzset()
+    assert told == [
+        *("2026-10-31, times in CET", "1", "2"),
+        *("2026-11-01, times in CET", "3"),
+    ]
 
 
 def test_the_log_of_one_job_is_asked_for_by_its_id(peer: Peer, redrive: Redrive) -> None:
