@@ -1,8 +1,13 @@
-"""The daemon, for scripts and threads: `AsyncClient` with its loop in a thread of its own."""
+"""The daemon, for scripts and threads: `AsyncClient` and a loop for it.
+
+The loop runs in whoever waits for an answer. Only when a second thread asks meanwhile does it
+get a thread of its own, and keeps it: each way through one costs as much as a small request.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -30,10 +35,11 @@ class Client:
     ) -> None:
         self._client = AsyncClient(config, timeout=timeout, name=name)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="redrive client", daemon=True
-        )
-        self._thread.start()
+        self._process = os.getpid()
+        self._turn = threading.Condition()
+        self._is_running = False  # the loop, in the thread of a caller
+        self._is_shared = False  # somebody else has asked meanwhile
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -46,8 +52,11 @@ class Client:
             return
         self._run(self._client.close())
         self._run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        with self._turn:
+            self._turn.wait_for(lambda: not self._is_running)
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
         self._loop.close()
 
     @property
@@ -95,14 +104,53 @@ class Client:
                 self._run(told.aclose())
 
     def _run(self, asked: Coroutine[Any, Any, T]) -> T:
-        if not self._thread.is_alive():
+        if self._loop.is_closed() or self._process != os.getpid():
             asked.close()
             raise UsageProblem(
                 "this client was closed, or made before the process was forked",
                 hint="make a new one where it is used",
             )
-        answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        with self._turn:
+            if self._is_running or self._thread is not None or _is_in_a_loop():
+                answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
+                self._is_shared = True
+                self._start_thread()
+            else:
+                answer = None
+                self._is_running = True
+        return self._run_here(asked) if answer is None else _wait_for(answer)
+
+    def _run_here(self, asked: Coroutine[Any, Any, T]) -> T:
+        task = self._loop.create_task(asked)
         try:
-            return answer.result()
+            return self._loop.run_until_complete(task)
         finally:
-            answer.cancel()  # an interrupt ends the question too
+            if not task.done():  # an interrupt ends the question too
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
+            with self._turn:
+                self._is_running = False
+                self._start_thread()
+                self._turn.notify_all()
+
+    def _start_thread(self) -> None:
+        if self._is_shared and not self._is_running and self._thread is None:
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="redrive client", daemon=True
+            )
+            self._thread.start()
+
+
+def _wait_for(answer: concurrent.futures.Future[T]) -> T:
+    try:
+        return answer.result()
+    finally:
+        answer.cancel()  # an interrupt ends the question too
+
+
+def _is_in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -40,6 +40,8 @@ class Channel:
                 hint="pass large data as a file, and its path as the argument",
             )
         deadline = asyncio.get_running_loop().time() + timeout
+        if self._line is not None:
+            self._line.look()
         if self._welcome is None:
             await self.greet(deadline)
         answer = await self._exchange(call, id, deadline)

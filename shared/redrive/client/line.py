@@ -61,6 +61,11 @@ class Line:
         self._pump.nudge()
         return await answered
 
+    def look(self) -> None:
+        """Notice what happened to it while the loop did not run."""
+        if self._monitor.getsockopt(zmq.EVENTS):
+            self._watch()
+
     def forget(self, id: str) -> bool:
         """Wait for this answer no longer; whether the request never left."""
         self._waiting.pop(id, None)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 import threading
+from asyncio.subprocess import PIPE
 
 import pytest
 
@@ -9,7 +12,7 @@ from redrive import Client
 from redrive.client import Resync
 from redrive.errors import TryLater, UsageProblem
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import Doctor, DoctorReply
+from redrive.protocol.queries import Doctor, DoctorReply, Request
 from support.peer import Peer, event
 
 
@@ -68,3 +71,72 @@ async def test_closing_twice_is_closing_once(peer: Peer) -> None:
     client.close()
     with pytest.raises(UsageProblem, match="was closed"):
         client.status()
+
+
+async def test_a_daemon_that_was_restarted_meanwhile_is_asked_as_any_other(peer: Peer) -> None:
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    with Client(peer.addresses) as client:
+        await asyncio.to_thread(client.ask, Doctor())
+        peer.close()
+        peer.open()
+        assert await asyncio.to_thread(client.ask, Doctor()) == DoctorReply(checks=[])
+
+
+async def test_a_thread_that_asks_while_another_waits_is_answered_first(peer: Peer) -> None:
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    with Client(peer.addresses) as client:
+        told = client.follow(after=0)
+        first = asyncio.create_task(asyncio.to_thread(next, told))
+        assert await first == Resync(epoch="one", seq=0)
+        second = asyncio.create_task(asyncio.to_thread(next, told))
+        assert await asyncio.to_thread(client.ask, Doctor()) == DoctorReply(checks=[])
+        assert not second.done()
+        peer.log = [event(1)]
+        await peer.tell_head()
+        assert await second == event(1)
+
+
+async def test_a_client_works_where_a_loop_runs_already(peer: Peer) -> None:
+    """As in a notebook; the answer must not need the loop that waits for it."""
+
+    def script() -> DoctorReply:
+        async def blocks() -> DoctorReply:
+            with Client(peer.addresses) as client:
+                answer: DoctorReply = client.ask(Doctor())
+                return answer
+
+        return asyncio.run(blocks())
+
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    assert await asyncio.to_thread(script) == DoctorReply(checks=[])
+
+
+INTERRUPTED = """
+import sys
+from redrive import Client
+from redrive.client import Addresses
+from redrive.protocol.queries import Doctor
+
+query, control, events = sys.argv[1:]
+with Client(Addresses(query=query, control=control, events=events)) as client:
+    try:
+        client.ask(Doctor())
+    except KeyboardInterrupt:
+        print(client.ask(Doctor()))
+"""
+
+
+async def test_an_interrupt_ends_the_question_and_not_the_client(peer: Peer) -> None:
+    to = peer.addresses
+
+    def interrupt(_: Request) -> None:
+        peer.replies["Doctor"] = DoctorReply(checks=[])
+        script.send_signal(signal.SIGINT)
+
+    peer.replies["Doctor"] = interrupt
+    script = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", INTERRUPTED, to.query, to.control, to.events, stdout=PIPE, stderr=PIPE
+    )
+    async with asyncio.timeout(20):
+        said, complaint = await script.communicate()
+    assert (said.decode(), complaint) == ("DoctorReply(checks=[])\n", b"")
