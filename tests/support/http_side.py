@@ -46,6 +46,7 @@ class Side:
         self.engine = bench.engine
         self.health = health
         self.address = server.address
+        self._server = server
         self.client = httpx.AsyncClient(base_url=f"http://{server.address}", trust_env=False)
 
     async def get(self, path: str, **more: Any) -> httpx.Response:
@@ -54,6 +55,11 @@ class Side:
     async def post(self, path: str, body: Any = None, *, token: str = TOKEN) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return await self.client.post(path, json=body, headers=headers)
+
+    @property
+    def open_connections(self) -> int:
+        assert self._server._server is not None
+        return len(self._server._server.server_state.connections)
 
     async def run(self, pipeline: str) -> str:
         """A run of it that is over."""

@@ -16,6 +16,7 @@ from redrived.store.unit import to_json
 LARGEST_ARGS = 1024 * 1024  # bytes of JSON
 MOST_AT_ONCE = 100_000
 
+LONGEST_DELAY = 100 * 366 * 86400  # seconds
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
 
@@ -83,7 +84,7 @@ def _due(wish: JobOrder, now: int) -> int | None:
     if wish.delay is not None and wish.at is not None:
         raise UsageProblem("both a delay and a time were given", hint="give one of them")
     if wish.delay is not None:
-        if not 0 <= wish.delay <= 100 * 366 * 86400:
+        if not 0 <= wish.delay <= LONGEST_DELAY:
             raise UsageProblem(f"a delay of {wish.delay} s is not possible", hint="0 s or more")
         return now + round(wish.delay * SECOND)
     return wish.at

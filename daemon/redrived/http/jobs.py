@@ -18,6 +18,7 @@ from redrive.protocol.queries import ListJobs, ShowJob
 from redrived.api import acting, enqueue
 from redrived.api import jobs as api
 from redrived.api.server import Asker
+from redrived.engine import intake
 from redrived.engine.engine import Engine
 from redrived.http import problems
 from redrived.http.bodies import answer, number, read
@@ -35,7 +36,11 @@ _Word = Annotated[
     ),
 ]
 _Delay = Annotated[
-    float, msgspec.Meta(description="seconds, in place of `at`", extra_json_schema={"minimum": 0})
+    float,
+    msgspec.Meta(
+        description="seconds, in place of `at`",
+        extra_json_schema={"minimum": 0, "maximum": intake.LONGEST_DELAY},
+    ),
 ]
 _At = Annotated[datetime, msgspec.Meta(tz=True)]
 

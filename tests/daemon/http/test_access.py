@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from redrive.errors import ConfigProblem, RedriveError, TryLater
 from redrived.http import connection, server
 from redrived.http.access import Access, split
 from redrived.store.say import Said, say
+from support.daemon import soon
 from support.http_side import TOKEN, Side, http_side
 
 
@@ -150,6 +152,32 @@ async def test_who_never_ends_a_request_is_let_go(
         writer.write(begun)
         with contextlib.suppress(ConnectionResetError):
             assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+
+
+async def test_who_never_reads_an_answer_is_let_go(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "READ_WITHIN", 0.05)
+    await side.post("/v1/jobs", {"task": "work", "args": {"x": "y" * 1_000_000}, "hold": True})
+    host, port = split(side.address)
+    with socket.socket() as idle:
+        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        idle.connect((host, port))
+        idle.sendall(b"GET /v1/jobs/1 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 9)
+        await soon(lambda: side.open_connections == 2, "it is waited for, beside our own")
+        await soon(lambda: side.open_connections == 1, "it is let go")
+
+
+async def test_connections_beyond_all_bounds_are_dropped_unheard(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MOST_OPEN", 3)
+    host, port = split(side.address)
+    opened = [await asyncio.open_connection(host, port) for _ in range(4)]
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(opened[-1][0].read(), 20) == b""
+    for _, writer in opened:
         writer.close()
 
 
