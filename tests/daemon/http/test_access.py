@@ -128,7 +128,7 @@ async def test_health_is_told_by_what_is_found(side: Side) -> None:
     side.health.ailment = "the timers were asleep"
     sick = await side.get("/healthz")
     assert (sick.status_code, sick.json()["title"]) == (503, "the timers were asleep")
-    side.engine.dispatcher.is_open = False
+    side.engine.dispatcher.close()
     assert (await side.get("/readyz")).json()["title"] == "draining"
 
 

@@ -37,7 +37,7 @@ async def test_jobs_attempts_and_durations_are_told(side: Side) -> None:
 
 
 async def test_the_oldest_that_could_run_is_told(side: Side) -> None:
-    side.engine.dispatcher.is_open = False
+    side.engine.dispatcher.close()
     await side.bench.enqueue("work")
     found = await scrape(side)
     assert found["redrive_queue_oldest_ready_seconds", ("default",)] >= 0
