@@ -4,14 +4,19 @@ File descriptors 1 and 2 point at one live file, whoever writes: print, logging,
 children. After an attempt its position tells whether anything was written; if so the file
 becomes the attempt's and a fresh one takes its place. A folder that cannot be written to
 costs the output, never the job.
+
+A handler may close or redirect what it prints to, and must not spoil that for the next. What
+Python prints to cannot be closed and is put back after each job; the descriptors, which cost
+a few system calls to look at, are put right whenever the worker has been at it for a moment.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, TextIO
 
 SAID_AT_MOST = 4096  # bytes of what was printed while starting
 
@@ -22,29 +27,33 @@ class Output:
         self._folder = folder
         self._warn = warn
         self._kept = os.path.exists(live)
+        self._own = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)  # the live file, whatever 1 becomes
         _line_buffer_c_output()
-        for fd, names in ((1, ("stdout", "__stdout__")), (2, ("stderr", "__stderr__"))):
-            stream = _text_stream(fd)
-            for name in names:
-                setattr(sys, name, stream)
+        self._out, self._err = _text_stream(1), _text_stream(2)
+        for name, stream in (("stdout", self._out), ("stderr", self._err)):
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
     def said_so_far(self) -> str:
         """What was printed while starting, taken out of the live file."""
-        _flush()
-        size = _position()
+        self.mend()
+        if sys.stdout and sys.stderr:  # what the application has put there for good stays
+            self._out, self._err = sys.stdout, sys.stderr
+        self._mend_streams()
+        size = self._position()
         if not size:
             return ""
         with open(self._live, "rb") as live:
             live.seek(max(0, size - SAID_AT_MOST))
             said = live.read()
-        os.ftruncate(1, 0)
-        os.lseek(1, 0, os.SEEK_SET)
+        os.ftruncate(self._own, 0)
+        os.lseek(self._own, 0, os.SEEK_SET)
         return said.decode("utf-8", "replace")
 
     def keep(self, job: int, execution: int) -> bool:
         """Whether the attempt that just ended wrote anything; it is then in its own file."""
-        _flush()
-        if self._kept and not _position():
+        self._mend_streams()
+        if self._kept and not self._position():
             return False
         folder = os.path.join(self._folder, str(job // 1000))
         try:
@@ -58,6 +67,32 @@ class Output:
         finally:
             self._open_live()
 
+    def mend(self) -> None:
+        """Let descriptors 1 and 2 lead to the live file again, should a handler have been there."""
+        live = os.fstat(self._own)
+        for fd in (1, 2):
+            try:
+                is_intact = os.path.samestat(os.fstat(fd), live)
+            except OSError:
+                is_intact = False
+            if not is_intact:
+                os.dup2(self._own, fd)
+
+    def _mend_streams(self) -> None:
+        """Nothing printed so far is for the next job, which prints where this one began to."""
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            if sys.stdout is self._out and sys.stderr is self._err:
+                return
+        except Exception:  # noqa: BLE001, S110
+            pass  # closed, or of the handler's own making
+        self._out = sys.stdout = _usable(self._out, 1)
+        self._err = sys.stderr = _usable(self._err, 2)
+
+    def _position(self) -> int:
+        return os.lseek(self._own, 0, os.SEEK_CUR)
+
     def _open_live(self) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC
         try:
@@ -69,10 +104,11 @@ class Output:
                 self._warn(f"output is not kept until it can be again: {error}")
             live = os.open(os.devnull, os.O_WRONLY)
             self._kept = False
-        os.dup2(live, 1)
-        os.dup2(live, 2)
-        if live > 2:
+        os.dup2(live, self._own, inheritable=False)
+        if live not in (1, 2):  # unless a handler had closed these
             os.close(live)
+        os.dup2(self._own, 1)
+        os.dup2(self._own, 2)
 
 
 class _Forgiving(io.FileIO):
@@ -84,27 +120,31 @@ class _Forgiving(io.FileIO):
         except OSError:
             return len(data)
 
-
-def _text_stream(fd: int) -> io.TextIOWrapper:
-    raw = _Forgiving(fd, "w", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
-    )
+    def close(self) -> None:
+        """The next job prints here, too."""
 
 
-def _flush() -> None:
+class _Buffer(io.BufferedWriter):
+    def close(self) -> None:
+        self.flush()
+
+
+class _Text(io.TextIOWrapper):
+    def close(self) -> None:
+        self.flush()
+
+
+def _text_stream(fd: int) -> TextIO:
+    buffer = _Buffer(_Forgiving(fd, "w", closefd=False))
+    return _Text(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+
+def _usable(stream: TextIO, fd: int) -> TextIO:
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except Exception:  # noqa: BLE001, S110
-        pass  # the handler has put something of its own there, or closed it
-
-
-def _position() -> int:
-    try:
-        return os.lseek(1, 0, os.SEEK_CUR)
-    except OSError:
-        return 1  # closed, or no file any more: to be opened again
+        stream.flush()
+    except Exception:  # noqa: BLE001 - what it is made of was taken away
+        return _text_stream(fd)
+    return stream
 
 
 def _line_buffer_c_output() -> None:

@@ -54,6 +54,7 @@ class Runner:
             row = hand.take()
             if row is None:
                 outbox.flush()
+                self._output.mend()
                 hand.wait()
                 now = flushed = _monotonic()
                 since_epoch = time.time_ns() // 1000 - now
@@ -61,6 +62,7 @@ class Runner:
             now = self._run(row, now, since_epoch)
             if now - flushed > FLUSH_AFTER:
                 outbox.flush()
+                self._output.mend()
                 flushed = now
         outbox.flush()
 

@@ -92,6 +92,32 @@ async def test_a_folder_that_cannot_be_made_costs_the_output_not_the_job(
     assert shop.output(report) == "back\n"
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        "close",
+        "close what is below",
+        "close descriptors",
+        "redirect descriptors",
+        "open a file in its place",
+        "replace",
+        "wrap",
+        "detach",
+    ],
+)
+async def test_a_handler_that_spoils_its_output_spoils_nobody_elses(
+    shop: Workshop, how: str
+) -> None:
+    spoiler = await shop.run("spoil_output", how=how)
+    after = await shop.run("speak")
+
+    assert (spoiler.outcome, after.outcome) == ("done", "done")
+    assert shop.output(spoiler) == "before\n"
+    assert shop.output(after) == (
+        "printed\nto stderr\nby os.write\nby a child\nand an unfinished line"
+    )
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 async def test_a_full_disk_costs_the_output_not_the_job(shop: Workshop) -> None:
     assert (await shop.run("print_to_a_full_disk")).outcome == "done"

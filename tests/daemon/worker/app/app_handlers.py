@@ -269,6 +269,34 @@ def leave_a_thread() -> None:
     threading.Thread(target=time.sleep, args=(3600,)).start()
 
 
+def spoil_output(how: str) -> None:
+    import io
+
+    print("before")
+    if how == "close":
+        sys.stdout.close()
+        sys.stderr.close()
+    elif how == "close what is below":
+        sys.stdout.buffer.raw.close()
+        sys.stdout.buffer.close()
+    elif how == "close descriptors":
+        os.close(1)
+        os.close(2)
+    elif how == "redirect descriptors":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+    elif how == "open a file in its place":
+        os.close(1)
+        os.open(os.devnull, os.O_WRONLY)
+    elif how == "replace":
+        sys.stdout = io.StringIO()
+        sys.stderr = None
+    elif how == "wrap":
+        sys.stdout = io.TextIOWrapper(sys.stdout.buffer)
+    elif how == "detach":
+        sys.stdout.detach()
+
+
 def print_to_a_full_disk() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     before = os.dup(1)
