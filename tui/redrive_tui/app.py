@@ -20,7 +20,7 @@ from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import Line, Look
 from redrive_tui.hints import hints
 from redrive_tui.mirror import Mirror
-from redrive_tui.palette import Commands
+from redrive_tui.palette import Commands, Palette
 from redrive_tui.palettes import DEFAULT, MONO, PALETTES
 from redrive_tui.reading import command_lines
 from redrive_tui.sanitize import clean
@@ -294,6 +294,10 @@ class Console(App[None]):
 
     def action_unzoom(self) -> None:
         self.screen.minimize()
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_log(self) -> None:
         self.push_screen(Page("MY COMMANDS", command_lines(self.commands_log, self.settings.look)))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual import on
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.widgets import Input
 
 from redrive_tui.keys import Key, keys_of
 from redrive_tui.palettes import PALETTES
@@ -15,6 +17,19 @@ if TYPE_CHECKING:
     from redrive_tui.app import Console
 
 VIEW = "view "
+
+
+class Palette(CommandPalette):
+    """Textual's own, which would search for the last letters also after it was left.
+
+    It would end the console then: it finds the list gone in which it shows what it has found.
+    """
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if not self.is_current:
+            event.stop()
+            event.prevent_default()
 
 
 class Commands(Provider):
