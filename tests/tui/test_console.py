@@ -6,6 +6,7 @@ import pytest
 
 from redrive.models import Event
 from redrive.protocol.queries import GroupPage, ListGroups
+from redrive_tui.app import STEPS_BACK
 from redrive_tui.frame import TABS
 from redrive_tui.link_state import LinkWord
 from redrive_tui.liveness import LATE_AFTER
@@ -27,6 +28,19 @@ async def test_minus_goes_back_to_where_one_was() -> None:
     async with on_stage() as stage:
         await stage.press("2", "3", "minus")
         assert stage.console.pane.context == "jobs"
+
+
+async def test_the_way_back_is_as_long_as_anybody_walks() -> None:
+    async with on_stage() as stage:
+        console, steps = stage.console, 0
+        for number in range(STEPS_BACK + 10):
+            await console.action_show("jobs" if number % 2 else "dead")
+        here = None
+        while console.pane is not here:
+            here, steps = console.pane, steps + 1
+            await console.action_previous()
+
+        assert steps - 1 == STEPS_BACK
 
 
 async def test_q_leaves_a_job_and_then_the_console() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -40,6 +41,7 @@ from redrive_tui.wishes import Options
 
 TICK = 0.25  # seconds between looks at the mirror
 TOASTS = 3  # at once; all of them are in the log
+STEPS_BACK = 100
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -88,7 +90,7 @@ class Console(App[None]):
             say=self.say,
             read_only=settings.read_only,
         )
-        self._been: list[Visit] = []
+        self._been: deque[Visit] = deque(maxlen=STEPS_BACK)
         self._here = Visit("overview")
         self._dated: tuple[int, str, bool, int] | None = None  # when the header was written
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
