@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from redrive.errors import NotFound, UsageProblem
 from redrive.models import Run
+from redrive.orders import check_words, checked_args
 from redrive.protocol.commands import RunOrder as Wish
 from redrive.protocol.commands import Start, Started
 from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage, RunReply, ShowRun
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.engine.intake import MOST_AT_ONCE, check_words, checked_args
+from redrived.engine.intake import MOST_AT_ONCE
 from redrived.store import batch_pages, events, run_pages
 from redrived.store.run_pages import run_number
 from redrived.store.runs import NewRun, RunOrder, start

@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from redrive.errors import NotFound
 from redrive.instants import from_datetime
+from redrive.orders import LONGEST_DELAY
 from redrive.protocol.commands import Act, Enqueue, JobOrder
 from redrive.protocol.queries import ListJobs, ShowJob
 from redrived.api import acting, enqueue
 from redrived.api import jobs as api
 from redrived.api.server import Asker
-from redrived.engine import intake
 from redrived.engine.engine import Engine
 from redrived.http import problems
 from redrived.http.bodies import answer, number, read
@@ -39,7 +39,7 @@ _Delay = Annotated[
     float,
     msgspec.Meta(
         description="seconds, in place of `at`",
-        extra_json_schema={"minimum": 0, "maximum": intake.LONGEST_DELAY},
+        extra_json_schema={"minimum": 0, "maximum": LONGEST_DELAY},
     ),
 ]
 _At = Annotated[datetime, msgspec.Meta(tz=True)]

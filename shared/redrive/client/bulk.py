@@ -7,11 +7,11 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from redrive.client.refusals import writing
 from redrive.errors import RedriveError
 from redrive.protocol.codec import encode
 from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
 from redrive.protocol.queries import Request
+from redrive.protocol.writing import writing
 
 _MOST_ORDERS = 2000
 _MOST_BYTES = 512 * 1024

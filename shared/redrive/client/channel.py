@@ -9,13 +9,14 @@ from typing import Any
 from redrive import __version__
 from redrive.client.addresses import Addresses, knock
 from redrive.client.line import Gone, Line
-from redrive.client.refusals import AnswerLost, error_of, writing
+from redrive.client.refusals import AnswerLost, error_of
 from redrive.clock import SystemClock
 from redrive.errors import DaemonUnreachable, ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_as, encode_call
 from redrive.protocol.envelope import Answer
 from redrive.protocol.queries import Hello, Request, Welcome
+from redrive.protocol.writing import writing
 
 
 class Channel:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
 from redrive import errors
-from redrive.errors import DaemonUnreachable, Exit, RedriveError, UsageProblem
+from redrive.errors import DaemonUnreachable, Exit, RedriveError
 from redrive.protocol.envelope import Refusal
 
 _TYPES: dict[str, type[RedriveError]] = {
@@ -32,18 +29,6 @@ class AnswerLost(DaemonUnreachable):
     def __init__(self, message: str, *, request: str) -> None:
         super().__init__(message, hint=self.in_doubt)
         self.request = request
-
-
-@contextmanager
-def writing() -> Generator[None]:
-    """Whoever gave us what cannot be written is told so."""
-    try:
-        yield
-    except (TypeError, OverflowError, UnicodeEncodeError, RecursionError) as error:
-        raise UsageProblem(
-            f"this cannot be sent: {error}",
-            hint="arguments are what JSON can hold: text, lists, objects, numbers of 64 bits",
-        ) from None
 
 
 def error_of(refusal: Refusal) -> RedriveError:
