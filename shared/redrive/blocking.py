@@ -78,6 +78,7 @@ class Client:
     fate = _blocking(AsyncClient.fate)
     enqueue = _blocking(AsyncClient.enqueue)
     enqueue_many = _blocking(AsyncClient.enqueue_many)
+    order = _blocking(AsyncClient.order)
     start = _blocking(AsyncClient.start)
     start_many = _blocking(AsyncClient.start_many)
     act = _blocking(AsyncClient.act)

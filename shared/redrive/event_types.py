@@ -42,6 +42,8 @@ NODE_EVENTS = (
     "config_reloaded",
     "config_rejected",
     "pipeline_added",
+    "order_refused",
+    "order_discarded",
     "store_backed_up",
     "node_started",
     "node_draining",

@@ -74,8 +74,8 @@ LINES = list(
         for page in ("commands.md", "operations.md")
         for line in shell_lines(DOCS / page)
         if re.match(r"(sudo (-u \w+ )?)?(eval \"\$\()?redrive\b", line.text)
-        # These two have tests of their own, in a terminal.
-        and not re.search(r"redrive (--config \S+ )?(up|demo)\b", line.text)
+        # These have tests of their own: in a terminal, and on PostgreSQL.
+        and not re.search(r"redrive (--config \S+ )?(up|demo|outbox)\b", line.text)
     )
 )
 ENDLESS = ("status --watch", "events -f")

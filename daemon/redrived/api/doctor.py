@@ -15,7 +15,7 @@ from redrive.protocol.queries import Doctor, DoctorReply
 from redrive.protocol.rows import Check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.store import soundness
+from redrived.store import outbox, soundness
 from redrived.store.soundness import Soundness
 
 DRIFT = 5.0  # seconds that two clocks may differ
@@ -36,6 +36,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
             *_disk(engine),
             *_breakers(engine),
             *await _nodes(engine),
+            *await _outbox(engine),
             await asyncio.to_thread(_config, engine),
         ]
     )
@@ -121,6 +122,13 @@ async def _nodes(engine: Engine) -> Iterator[Check]:
         )
         for row in missing
     )
+
+
+async def _outbox(engine: Engine) -> list[Check]:
+    refused = await engine.store.read(outbox.refused)
+    text = f"refused orders in the outbox: {refused}"
+    hint = "`redrive outbox` says why; they are tried again after a reload"
+    return [Check(name="outbox", ok=False, text=text, hint=hint)] if refused else []
 
 
 def _config(engine: Engine) -> Check:

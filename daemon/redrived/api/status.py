@@ -149,6 +149,9 @@ def attention(
     for breaker in engine.breakers.all():
         text = f"breaker of {breaker.task} is {breaker.state}: {breaker.why}"
         found.append(_warning("breaker", text, f"task:{breaker.task}", "jobs"))
+    if engine.outbox.has_refused:
+        text = "orders in the outbox were refused: `redrive outbox` says why"
+        found.append(_warning("outbox", text, screen="overview"))
     for pause in engine.pauses.all():
         text = f"{pause.kind} {pause.name} paused by {pause.by}"
         found.append(_warning("paused", text + (f": {pause.why}" if pause.why else ""), pause.name))

@@ -22,6 +22,7 @@ from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
 from redrived.engine.measures import Measures
 from redrived.engine.orphans import Orphans
+from redrived.engine.outbox import Outbox
 from redrived.engine.pace import Pace
 from redrived.engine.pauses import Pauses
 from redrived.engine.peers import Peers
@@ -131,6 +132,7 @@ class Engine:
             is_leader=lambda: self.leadership.is_held,
         )
         self.gates = Gates(store, timers, clock)
+        self.outbox = Outbox(store, lambda: self.definitions)
         self.peers = Peers(self)
         self.redrives = Redrives(
             store, self.definitions, timers, clock, is_leader=lambda: self.leadership.is_held
@@ -152,6 +154,7 @@ class Engine:
             watch,
             self.dispatcher,
             self.gates,
+            self.outbox,
             self.timetable,
             self.redrives,
             self.pruner,

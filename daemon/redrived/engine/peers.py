@@ -1,9 +1,10 @@
 """What other nodes have done to the store, as far as this one keeps a picture of it.
 
 Nodes do not speak to each other. Each of them looks once a second: at what is paused, at
-breakers and pipelines, at what is ready or falls due, and at its own leases. An end that was
-asked for at another node is begun here, and an attempt whose lease was given away is ended:
-somebody else runs that job now. On SQLite nobody else writes, and nobody looks.
+breakers and pipelines, at what is ready, falls due or lies in the outbox, and at its own
+leases. An end that was asked for at another node is begun here, and an attempt whose lease was
+given away is ended: somebody else runs that job now. On SQLite nobody else writes, and nobody
+looks.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Peers:
             engine.promoter.due_sooner(to_do.due_at)
         if to_do.gate_at is not None:
             engine.gates.due_sooner(to_do.gate_at)
+        engine.outbox.look(to_do.is_ordered, to_do.refused_at)
 
     async def look_at_leases(self) -> None:
         """Do what was asked elsewhere of our attempts, and end those that are no longer ours."""

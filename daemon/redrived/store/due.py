@@ -15,11 +15,13 @@ MOST = 20_000  # rows looked at; beyond them the forecast says "at least"
 
 
 class ToDo(NamedTuple):
-    """What any node may do: lease what is ready, make ready what is due, open gates."""
+    """What any node may do: lease what is ready, make ready what is due, open gates, and so on."""
 
     is_ready: bool
     due_at: int | None
     gate_at: int | None
+    is_ordered: bool  # something waits in the outbox
+    refused_at: int | None  # when something in it was refused last
 
 
 def to_do(connection: Connection) -> ToDo:
@@ -29,7 +31,9 @@ def to_do(connection: Connection) -> ToDo:
 _TO_DO = text(
     "SELECT EXISTS (SELECT 1 FROM jobs WHERE waits = 'ready'),"
     " (SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1),"
-    " (SELECT min(opens_at) FROM gates WHERE opens_at IS NOT NULL AND waiting > 0)"
+    " (SELECT min(opens_at) FROM gates WHERE opens_at IS NOT NULL AND waiting > 0),"
+    " EXISTS (SELECT 1 FROM outbox WHERE outcome IS NULL),"
+    " (SELECT max(settled_at) FROM outbox WHERE outcome = 'refused')"
 )
 
 

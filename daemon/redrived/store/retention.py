@@ -1,6 +1,6 @@
 """Forgetting what has ended, a little at a time.
 
-Whatever is forgotten goes whole: a job with its events and its notes, a run with its jobs and
+Whatever is forgotten goes whole: a job with its events, notes and tickets, a run with its jobs and
 steps. A job that belongs to a run stays as long as the run. A batch goes with its last run;
 until then it keeps the counts of all it ever had, and says how many are forgotten. Every function takes away one
 chunk at most and answers with what it took, so that other work goes on in between.
@@ -16,6 +16,7 @@ from msgspec import Struct
 from sqlalchemy import Row
 
 from redrive.lifecycle import JobState
+from redrived.store import outbox
 from redrived.store.unit import Unit
 
 CHUNK = 500
@@ -143,6 +144,7 @@ def _remove_jobs(unit: Unit, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[int]
     unit.over(jobs, f"DELETE FROM jobs WHERE id {these}")
     ids = [id for (id,) in jobs]
     _remove_notes(unit, "job", ids)
+    outbox.forget(unit, ids)
     for (queue, task, state), n in Counter(row[1:] for row in rows).items():
         unit.moved(queue, task, JobState(state), None, n)
     return ids

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    Identity,
     Index,
     Integer,
     MetaData,
@@ -464,3 +465,39 @@ receipts = Table(  # requests carried out, so that one sent twice does the thing
     Column("requests", Text, nullable=False),  # of one commit: [[who, id, checksum]...]
 )
 Index("receipts_at", receipts.c.at)
+
+# What applications ask for inside transactions of their own, on PostgreSQL. They may insert the
+# ticket, the task and the wish; the database itself fills in `id`, `by` and `at`.
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Id, Identity(always=True), primary_key=True),
+    Column("ticket", Text, nullable=False),  # what its fate is asked by
+    Column("task", Text, nullable=False),
+    Column("wish", Text, nullable=False),  # a JobOrder as JSON; empty once it is a job
+    Column("by", Text, nullable=False),  # the role that logged in
+    Column("at", BigInteger, nullable=False),
+    Column("outcome", Text),  # created | known | refused; NULL: its turn comes
+    Column("job", BigInteger),
+    Column("settled_at", BigInteger),
+    Column("why", Text),
+)
+Index("outbox_ticket", outbox.c.ticket, unique=True)
+Index(
+    "outbox_waiting",
+    outbox.c.id,
+    sqlite_where=text("outcome IS NULL"),
+    postgresql_where=text("outcome IS NULL"),
+)
+Index(
+    "outbox_refused",
+    outbox.c.settled_at,
+    sqlite_where=text("outcome = 'refused'"),
+    postgresql_where=text("outcome = 'refused'"),
+)
+Index(
+    "outbox_job",
+    outbox.c.job,
+    sqlite_where=text("job IS NOT NULL"),
+    postgresql_where=text("job IS NOT NULL"),
+)

@@ -39,6 +39,7 @@ _SECTIONS = {
         "queues": "queues",
         "schedules": "schedules",
         "nodes": "nodes",
+        "outbox": "outbox",
         "show": "show",
         "why": "why",
         "events": "events",

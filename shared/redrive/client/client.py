@@ -26,6 +26,7 @@ from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
 from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY
 from redrive.protocol.queries import Request, Welcome
+from redrive.protocol.rows import OutboxRow
 
 TIMEOUT = 10.0  # seconds
 
@@ -128,6 +129,11 @@ class AsyncClient:
     async def enqueue_many(self, task: str, orders: Iterable[JobOrder]) -> commands.Enqueued:
         """Any number of jobs, sent as they come; each group of them entirely or not at all."""
         return await bulk.enqueue(self, task, orders)
+
+    async def order(self, ticket: str) -> OutboxRow:
+        """What became of a job that was enqueued inside a transaction, once that is committed."""
+        reply: queries.OutboxPage = await self.ask(queries.ListOutbox(ticket=ticket))
+        return reply.orders[0]
 
     async def start(
         self,

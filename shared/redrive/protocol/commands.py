@@ -153,6 +153,13 @@ class Drain(Request, frozen=True, kw_only=True):
     stop: bool = True
 
 
+class DiscardOrder(Request, frozen=True, kw_only=True):
+    """Remove from the outbox what is no job."""
+
+    Reply = Done
+    ticket: str
+
+
 class Undo(Request, frozen=True, kw_only=True):
     Reply = Done
     redrive: int
@@ -200,6 +207,7 @@ Command = (
     | ResumeIt
     | Trigger
     | Drain
+    | DiscardOrder
     | Undo
     | ControlRedrive
     | Reload

@@ -21,6 +21,7 @@ from redrive.protocol.rows import (
     DueRow,
     GroupRow,
     NodeRow,
+    OutboxRow,
     Pause,
     PipelineRow,
     Plan,
@@ -188,6 +189,18 @@ class RedrivePage(Reply, frozen=True, kw_only=True):
 class ListRedrives(Request, frozen=True, kw_only=True):
     Reply = RedrivePage
     limit: int = 100
+
+
+class OutboxPage(Reply, frozen=True, kw_only=True):
+    orders: list[OutboxRow]
+
+
+class ListOutbox(Request, frozen=True, kw_only=True):
+    """What waits in the outbox or was refused; with a ticket that one, whatever became of it."""
+
+    Reply = OutboxPage
+    ticket: str | None = None
+    limit: int = 200
 
 
 class PipelinePage(Reply, frozen=True, kw_only=True):
@@ -387,6 +400,7 @@ Query = (
     | ListSchedules
     | ListNodes
     | ListRedrives
+    | ListOutbox
     | ListPipelines
     | ShowJob
     | ShowRun

@@ -212,3 +212,15 @@ class Check(Struct, frozen=True, kw_only=True):
     ok: bool
     text: str
     hint: str = ""
+
+
+class OutboxRow(Struct, frozen=True, kw_only=True):
+    """What an application asked for inside a transaction of its own."""
+
+    ticket: str
+    task: str
+    by: str
+    at: Instant
+    outcome: str  # waiting | created | known (its unique key lived already) | refused
+    job: int | None = None
+    why: str | None = None

@@ -15,12 +15,12 @@ from support.messages import example
 
 VIEWER = """
     classify doctor fate hello listbatches listevents listgroups listjobs listnodes listpipelines
-    listqueues listredrives listruns listschedules preview readlog showjob showpipeline showpolicy
-    showrun status testrules why
+    listoutbox listqueues listredrives listruns listschedules preview readlog showjob showpipeline
+    showpolicy showrun status testrules why
 """
 OPERATOR = """
-    act addpipeline backup controlredrive drain enqueue hello pauseit reload resumeit start trigger
-    undo
+    act addpipeline backup controlredrive discardorder drain enqueue hello pauseit reload resumeit
+    start trigger undo
 """
 LISTS: dict[Role, list[str]] = {"viewer": VIEWER.split(), "operator": OPERATOR.split()}
 KINDS = request_types("viewer") | request_types("operator")

@@ -11,21 +11,26 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from redrive.filters import parse
-from redrived.store import batch_pages, events, groups, jobs, rescue, tallies
+from redrived.store import batch_pages, due, events, groups, jobs, outbox, rescue, tallies
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
 from redrived.store.database import Database
-from redrived.store.enqueue import NewJob
+from redrived.store.enqueue import NewJob, Order
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.narrowing import narrowed
+from redrived.store.outbox import Declined, Discard, Granted, Wish, decline, discard, grant
 from redrived.store.picking import QueueRules, TaskRules
 from redrived.store.promote import promote
 from redrived.store.settle import complete
 from support.ground import Ground
 
 FULL = 20_000  # jobs that are done: enough that no planner thinks reading them all is cheap
-LARGE = ("jobs", "events", "ledger")
+LARGE = ("jobs", "events", "ledger", "outbox")
+SETTLED = (
+    "INSERT INTO outbox (ticket, task, wish, by, at, outcome, job, settled_at)"
+    " SELECT 't' || id, task, '', 'app', 0, 'created', id, 0 FROM jobs"
+)
 
 Asked = list[tuple[str, Any]]
 
@@ -36,8 +41,9 @@ def full(ground: Ground) -> Ground:
     ground.add(*[NewJob(task="work", queue="default")] * FULL)
     done = [ground.completed(job) for job in ground.hand(1, FULL)]
     ground.do(complete, done)
-    if not ground.database.is_sqlite:
-        with ground.database.writers.connect() as connection, connection.begin():
+    with ground.database.writers.connect() as connection, connection.begin():
+        connection.execute(text(SETTLED))
+        if not ground.database.is_sqlite:
             connection.execute(text("ANALYZE"))
     return ground
 
@@ -119,9 +125,19 @@ def work_through(ground: Ground) -> None:
     ground.do(act, Act(verb="discard", jobs=[job.id], by="ann"))
 
 
+def work_off(ground: Ground) -> None:
+    """What happens to rows of the outbox."""
+    row = Wish(1, "t1", "work", "{}", "app", 0)
+    order = Order(jobs=[NewJob(task="work", queue="default")])
+    assert ground.do(grant, Granted(row, order)) is None
+    ground.do(decline, Declined(row, "no"))
+    ground.do(discard, Discard("t1", "ann"))
+
+
 def test_no_change_reads_a_whole_table(full: Ground) -> None:
     with listening(full.database) as asked:
         work_through(full)
+        work_off(full)
 
     assert len(asked) > 60
     assert whole_tables_read(full.database, asked) == []
@@ -177,5 +193,11 @@ def test_no_other_question_reads_a_whole_table(full: Ground) -> None:
         full.ask(events.after, 3 * FULL, 10)
         full.ask(rescue.left_behind, "n1")
         full.ask(batch_pages.batch_rows)
+        full.ask(outbox.fate, "t5")
+        if not full.database.is_sqlite:
+            full.ask(due.to_do)
+            full.ask(outbox.page, 0, 0)
+            full.ask(outbox.unsettled, 100)
+            full.ask(outbox.refused)
 
     assert whole_tables_read(full.database, asked) == []
