@@ -22,9 +22,11 @@ HEAVY = {"alembic", "apscheduler", "jinja2", "psycopg", "re2", "sqlalchemy", "te
 def test_the_public_names_are_these() -> None:
     assert redrive.__all__ == [
         "AsyncClient",
+        "AsyncOutbox",
         "Cancelled",
         "Client",
         "CurrentJob",
+        "Outbox",
         "Permanent",
         "RedriveError",
         "Snooze",

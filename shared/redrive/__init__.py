@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from redrive.client import AsyncClient
     from redrive.errors import RedriveError
     from redrive.job import CurrentJob, current_job
+    from redrive.outbox import AsyncOutbox, Outbox
     from redrive.outcomes import Cancelled, Permanent, Snooze, Transient
 
 __all__ = [
     "AsyncClient",
+    "AsyncOutbox",
     "Cancelled",
     "Client",
     "CurrentJob",
+    "Outbox",
     "Permanent",
     "RedriveError",
     "Snooze",
@@ -33,9 +36,11 @@ __all__ = [
 
 _HOMES = {
     "AsyncClient": "redrive.client",
+    "AsyncOutbox": "redrive.outbox",
     "Cancelled": "redrive.outcomes",
     "Client": "redrive.blocking",
     "CurrentJob": "redrive.job",
+    "Outbox": "redrive.outbox",
     "Permanent": "redrive.outcomes",
     "RedriveError": "redrive.errors",
     "Snooze": "redrive.outcomes",
