@@ -23,7 +23,7 @@ from redrive.config import ConfigRejected, load
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
 from support.commands_doc import verbs
 from support.configuration_doc import comments, fields, places
-from support.daemon import Daemon
+from support.daemon import Daemon, free_port
 from support.markdown import PAGES, ROOT, blocks, code, files, headings, links, shell_lines
 from support.pages import DOCS, WRITTEN
 
@@ -31,7 +31,8 @@ README = ROOT / "README.md"
 CONCEPTS = DOCS / "concepts.md"
 # These pages are lessons: what they say is typed in its order. The others show single commands.
 COMMAND = re.compile(r"^(?:\w+ \"\$\(|sudo (?:-u \w+ )?)?redrive (.+?)(?:\)\".*)?$")
-LESSONS = [README, DOCS / "handlers.md", DOCS / "pipelines.md"]
+LESSONS = [README, DOCS / "handlers.md", DOCS / "http.md", DOCS / "pipelines.md"]
+PORT = "8383"  # of the lessons; typed, it is one that is free here
 
 
 def by_name(page: Path) -> str:
@@ -49,7 +50,10 @@ def every_page() -> pytest.MarkDecorator:
 def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
     """The page's files in an empty folder, and the daemon its config asks for."""
     for name, text in files(request.param).items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text.replace(PORT, str(free_port())))
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("0123456789abcdef")
     daemon = Daemon(tmp_path, base=(tmp_path / "config.toml").read_text()).start()
     yield daemon
     daemon.stop()
@@ -61,12 +65,13 @@ def lesson(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 def test_every_command_of_a_lesson_does_what_it_says(page: Path, lesson: Daemon) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    port = re.search(r'listen = ".*:(\d+)"', lesson.config.read_text())
     typed = 0
     for line in shell_lines(page):
         if line.text.startswith("make ") or line.text == "redrive up":
             continue  # other tests hold these two; the daemon is up
         done = subprocess.run(
-            ["sh", "-c", line.text],
+            ["sh", "-c", line.text.replace(PORT, port[1] if port else PORT)],
             cwd=lesson.folder,
             env=environment,
             stdin=subprocess.DEVNULL,

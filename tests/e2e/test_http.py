@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import socket
 from pathlib import Path
 
 import httpx
 
-from support.daemon import Daemon, eventually
+from support.daemon import Daemon, eventually, free_port
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 CONFIG = """
@@ -18,12 +17,6 @@ token_file = "token"
 [tasks.hello]
 command = ["echo", "hello"]
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def test_a_job_enqueued_over_http_runs_and_is_told_of(tmp_path: Path) -> None:
