@@ -67,7 +67,8 @@ class Follower:
         self._left: set[str] = set()  # epochs of daemons that are gone; their last words are late
 
     async def follow(self) -> AsyncGenerator[Told]:
-        socket = zmq.asyncio.Socket.from_socket(open_socket(zmq.SUB, self._address, self._keys))
+        plain = open_socket(zmq.SUB, self._address, self._keys)
+        socket = zmq.asyncio.Socket.from_socket(plain)  # pyright: ignore[reportUnknownMemberType]
         for topic in self._topics:
             socket.subscribe(topic)
         socket.connect(self._address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import cast
 
 import zmq
 
@@ -12,7 +13,8 @@ from redrive.protocol.envelope import MAX_MESSAGE
 
 
 def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.Socket[bytes]:
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(kind)
+    context = cast("zmq.Context[zmq.Socket[bytes]]", zmq.Context.instance())
+    socket = context.socket(kind)
     socket.set(zmq.LINGER, 0)
     if kind == zmq.DEALER:  # a SUB with this option never sends its subscriptions
         socket.set(zmq.IMMEDIATE, 1)
