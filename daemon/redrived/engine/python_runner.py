@@ -133,6 +133,7 @@ class PythonRunner:
             job = hand.pop(report.job, None)
             if job is None:
                 continue
+            self._forget_if_empty(worker, hand)  # before anybody hears of it and looks who is busy
             attempt = self._attempts.pop(report.job, report.lease)
             pace = spent.setdefault(job.task, [0, 0])
             pace[0] += 1
@@ -149,7 +150,6 @@ class PythonRunner:
                 done.append(_completed(job, report, None if attempt else report.began, ended_at))
             else:
                 self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
-        self._forget_if_empty(worker, hand)
         for task, (jobs, took) in spent.items():
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)

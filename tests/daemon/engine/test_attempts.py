@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
+from redrived.engine.attempt import Ending
 from redrived.processes.pool_worker import Worker
 from redrived.store import actions
-from support.engine import TESTER, running
+from support.engine import TESTER, WITHIN, running
 
 TASKS = """
 [pools.default]
@@ -314,3 +316,22 @@ async def test_a_redrive_gives_a_set_another_life_and_counts_how_it_goes(folder:
         assert stopped.data["why"] == "the canary failed: 1 of 1"
         lives = [(await bench.job(id)).life for id in ids]
         assert sorted(lives) == [1, 1, 2]
+
+
+async def test_the_engine_is_idle_once_its_last_handler_was_interrupted(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        engine = bench.engine
+        [id] = await bench.enqueue("hang")
+        workers = engine.python.pools["default"].workers
+        async with asyncio.timeout(WITHIN):
+            while not any(worker.process.begun_last().job == id for worker in workers):
+                await asyncio.sleep(0.01)
+        idle: list[bool] = []
+        engine.settler.when_freed.append(lambda: idle.append(engine.is_idle))
+        engine.drain(stop=False)
+        [attempt] = engine.attempts
+        engine.ender.end(attempt, Ending.DRAIN, "the daemon was stopped")
+        await bench.event("job_interrupted", id)
+
+        assert idle[-1]
+        assert (await bench.job(id)).state is JobState.QUEUED
