@@ -20,7 +20,7 @@ from redrived.service import Loop
 from redrived.store import outbox
 from redrived.store.database import said
 from redrived.store.enqueue import Order
-from redrived.store.outbox import LONGEST_WISH, Declined, Granted, Wish
+from redrived.store.outbox import Declined, Granted, Wish
 from redrived.store.store import Store
 from redrived.store.writer import StoreFailed
 
@@ -96,11 +96,6 @@ class Outbox(Loop):
 
 def _order(definitions: Definitions, row: Wish) -> Order:
     """What the row asks for, as if it had been asked of this daemon."""
-    if len(row.wish) > LONGEST_WISH:
-        raise UsageProblem(
-            f"the wish has more than {LONGEST_WISH} characters",
-            hint="put large data in a file or a database and pass where it is",
-        )
     try:
         wish = msgspec.json.decode(row.wish, type=_Written)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -19,7 +19,6 @@ from redrived.store.unit import Unit
 
 PAGE = 1_000  # rows looked at together, fewer when they are large
 PAGE_CHARACTERS = 4_000_000
-LONGEST_WISH = 2_500_000  # characters: the largest arguments, and what is around them
 
 
 class Wish(NamedTuple):
@@ -74,22 +73,23 @@ def grant(unit: Unit, items: Sequence[Granted]) -> list[Placed | None]:
 
 def decline(unit: Unit, items: Sequence[Declined]) -> list[None]:
     """Write down why no job was made; it is an event the first time."""
+    whys = [(item.row.id, item.why) for item in items]
+    source = unit.database.rows("id bigint", "why")
+    unit.over(
+        whys,
+        f"UPDATE outbox SET why = r.why FROM {source}"
+        " WHERE outbox.id = r.id AND outbox.outcome = 'refused' AND outbox.why <> r.why",
+    )
+    first = unit.over(
+        whys,
+        f"UPDATE outbox SET outcome = 'refused', settled_at = :now, why = r.why FROM {source}"
+        " WHERE outbox.id = r.id AND outbox.outcome IS NULL RETURNING outbox.id",
+        now=unit.now,
+    )
+    new = {id for (id,) in first}
     for item in items:
-        first = unit.execute(
-            "UPDATE outbox SET outcome = 'refused', settled_at = :now, why = :why"
-            " WHERE id = :id AND outcome IS NULL",
-            id=item.row.id,
-            now=unit.now,
-            why=item.why,
-        )
-        if first.rowcount == 1:
+        if item.row.id in new:
             unit.emit("order_refused", data={**_named(item.row), "why": item.why})
-            continue
-        unit.execute(
-            "UPDATE outbox SET why = :why WHERE id = :id AND outcome = 'refused' AND why <> :why",
-            id=item.row.id,
-            why=item.why,
-        )
     return [None] * len(items)
 
 
@@ -140,7 +140,7 @@ def asker(role: str) -> str:
     return f"postgresql:{role}"
 
 
-# ---- reading -------------------------------------------------------------------------------
+# ---- reading, of PostgreSQL only -----------------------------------------------------------
 
 _WISH = "id, ticket, task, wish, by, at"
 _FATE = "id, ticket, task, by, at, outcome, job, why"
@@ -157,8 +157,7 @@ def _unsettled(columns: str) -> str:
 
 
 _PAGE = text(
-    "SELECT id, ticket, task, substr(wish, 1, :longest + 1), by, at FROM"
-    f" (SELECT {_WISH},"
+    f"SELECT {_WISH} FROM (SELECT {_WISH},"
     " sum(length(wish)) OVER (ORDER BY id) - length(wish) AS before"
     f" FROM {_unsettled(_WISH)}) AS measured"
     " WHERE before < :characters ORDER BY id LIMIT :most"
@@ -175,7 +174,6 @@ def page(connection: Connection, after: int, refused_after: int) -> list[Wish]:
             "refused_after": refused_after,
             "most": PAGE,
             "characters": PAGE_CHARACTERS,
-            "longest": LONGEST_WISH,
         },
     )
     return [Wish(*row) for row in found]

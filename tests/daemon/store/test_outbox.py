@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.errors import CheckViolation, InsufficientPrivilege
 from sqlalchemy import Connection, text
 
 from redrive.outbox import Outbox
@@ -244,11 +245,15 @@ def test_large_wishes_come_a_few_at_a_time_and_none_is_left_out(
     assert pages == [3, 1, 1]
 
 
+def test_what_is_too_large_is_refused_while_the_transaction_lasts(application: Application) -> None:
+    for task, wish in (("", "{}"), ("t" * 201, "{}"), ("work", " " * 2_500_001)):
+        with pytest.raises(CheckViolation, match="fits"):
+            application.write(task, wish)
+
+
 def test_an_application_can_neither_read_the_outbox_nor_claim_to_be_another(
     application: Application,
 ) -> None:
-    from psycopg.errors import InsufficientPrivilege
-
     for statement in (
         "SELECT * FROM outbox",
         "INSERT INTO outbox (task, by) VALUES ('work', 'admin')",

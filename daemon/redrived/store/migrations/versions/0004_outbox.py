@@ -35,6 +35,7 @@ def upgrade() -> None:
     _create_partial_index("outbox_job", "job", "job IS NOT NULL")
     if op.get_bind().dialect.name == "postgresql":
         _fill_in_what_nobody_may_claim()
+        _refuse_what_is_too_large()
 
 
 def _create_partial_index(name: str, column: str, condition: str) -> None:
@@ -48,3 +49,11 @@ def _fill_in_what_nobody_may_claim() -> None:
     op.alter_column("outbox", "wish", server_default="{}")
     op.alter_column("outbox", "by", server_default=sa.text("session_user"))
     op.alter_column("outbox", "at", server_default=sa.text(instant))
+
+
+def _refuse_what_is_too_large() -> None:
+    """In the application's transaction: what is in the table, the nodes have to read."""
+    for column, shortest, longest in (("ticket", 1, 64), ("task", 1, 200), ("wish", 0, 2_500_000)):
+        op.create_check_constraint(
+            f"outbox_{column}_fits", "outbox", f"length({column}) BETWEEN {shortest} AND {longest}"
+        )
