@@ -67,6 +67,7 @@ _TAKES = {
     Kind.RUN: "a run: `r7`",
     Kind.NUMBER: "a number",
     Kind.SPAN: "a duration: `10m`, `2h`",
+    Kind.DAY: "the day on which it ended, by UTC: `2026-09-21`",
 }
 
 

@@ -36,13 +36,16 @@ def _matches() -> st.SearchStrategy[Term]:
         negated=st.booleans(),
     )
     runs = st.integers(1, 3).map(lambda number: Match(key="run", words=((f"r{number}",),)))
+    days = st.sampled_from(["2026-05-28", "2026-05-29"]).map(
+        lambda day: Match(key="day", words=((day,),))
+    )
     fixed = [(key, (word,)) for key, words in WORDS.items() for word in words]
     worded = st.builds(
         lambda pair, negated: Match(key=pair[0], words=(pair[1],), negated=negated),
         st.sampled_from(fixed),
         st.booleans(),
     )
-    return st.one_of(named, runs, worded)
+    return st.one_of(named, runs, days, worded)
 
 
 def _amounts() -> st.SearchStrategy[Term]:

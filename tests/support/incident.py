@@ -355,6 +355,32 @@ def groups() -> list[GroupRow]:
     ]
 
 
+def groups_by() -> dict[str, list[GroupRow]]:
+    """The dead jobs of `groups`, by what else they have in common."""
+    database, invalid, memory = groups()
+    return {
+        "task": [
+            replace(database, name="rollup", dead=380),
+            replace(database, name="bill_customer", dead=18),
+            replace(invalid, name="import_row"),
+            replace(memory, name="report_pdf"),
+        ],
+        "queue": [
+            replace(database, name="reports"),
+            replace(invalid, name="imports"),
+            replace(memory, name="mail"),
+        ],
+        "node": [
+            replace(database, name="w1", dead=400, errors=2),
+            replace(invalid, name="w3"),
+        ],
+        "day": [
+            replace(database, name="2026-09-21", dead=404, errors=2),
+            replace(invalid, name="2026-09-17", dead=8),
+        ],
+    }
+
+
 def redrive() -> RedriveRow:
     return RedriveRow(
         id=4,
@@ -479,6 +505,7 @@ def source(**changes: object) -> Recorded:
     recorded.jobs = jobs()
     recorded.details = {240: detail()}
     recorded.groups = groups()
+    recorded.groups_by = groups_by()
     recorded.runs = runs()
     recorded.batches = batches()
     recorded.schedules = schedules()

@@ -36,6 +36,7 @@ class Recorded:
         self.jobs: list[Job] = []
         self.details: dict[int, queries.JobReply] = {}
         self.groups: list[GroupRow] = []
+        self.groups_by: dict[str, list[GroupRow]] = {}
         self.redrives: list[RedriveRow] = []
         self.runs: list[Run] = []
         self.batches: list[BatchRow] = []
@@ -88,7 +89,8 @@ class Recorded:
         return sorted(found, key=key, reverse=sort.startswith("-"))
 
     def _listgroups(self, query: queries.ListGroups) -> queries.GroupPage:
-        return queries.GroupPage(groups=self.groups, as_of=self.status.seq)
+        groups = self.groups if query.by == "error" else self.groups_by.get(query.by, [])
+        return queries.GroupPage(groups=groups, as_of=self.status.seq)
 
     def _listredrives(self, query: queries.ListRedrives) -> queries.RedrivePage:
         return queries.RedrivePage(redrives=self.redrives)

@@ -133,7 +133,7 @@ async def test_once_the_daemon_speaks_the_screen_shows_what_it_says() -> None:
         source.lost = False
         await Recorded.follow(source, stage.console.mirror)
         await stage.pass_time(1)
-        assert "0 dead  0 causes" in stage.text
+        assert "412 dead  0 causes" in stage.text
         assert "cannot reach" not in stage.text
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from redrive.models import Event
 from redrive.protocol.commands import ControlRedrive, Undo
+from redrive.protocol.rows import Attention
+from redrive_tui.screens.dead import DeadPane
 from redrive_tui.screens.events import EventsPane
 from support import incident
 from support.stage import on_stage
@@ -19,13 +23,45 @@ async def test_dead_jobs_are_causes_first_with_guidance_for_the_one_under_the_cu
         assert "The data does not fit" in stage.text
 
 
-async def test_the_same_dead_jobs_by_task_and_by_queue() -> None:
+async def test_the_same_dead_jobs_by_task_queue_node_and_day() -> None:
     async with on_stage() as stage:
-        await stage.press("3", "]")
-        assert "412 dead  4 tasks" in stage.text
-        assert stage.line_with("380")
+        await stage.press("3")
+        for title, number, first in (
+            ("TASK", "4 tasks", ["380", "2m", "rollup"]),
+            ("QUEUE", "3 queues", ["398", "2m", "reports"]),
+            ("NODE", "2 nodes", ["400", "2m", "w1"]),
+            ("DAY (UTC)", "2 days", ["404", "2m", "2026-09-21"]),
+        ):
+            await stage.press("]")
+            assert f"412 dead  {number}" in stage.text
+            row = stage.grid.index(stage.line_with("COUNT")) + 1
+            assert title in stage.grid[row - 1]
+            assert stage.grid[row].replace(">", "").split()[:3] == first
         await stage.press("]")
-        assert "3 queues" in stage.text
+        assert "412 dead  3 causes" in stage.text
+
+
+async def test_a_node_with_dead_jobs_is_listed_and_redriven_as_a_whole() -> None:
+    source = incident.source()
+    source.jobs = [replace(job, node="w1") if job.id == 235 else job for job in source.jobs]
+    async with on_stage(source) as stage:
+        await stage.press("3", "]", "]", "]", "r")
+        assert "matched by  state:dead node:w1" in stage.text
+        await stage.press("escape", "enter")
+        assert "/ state:dead node:w1" in stage.text
+
+
+async def test_what_needs_attention_leads_to_its_dead_jobs() -> None:
+    source = incident.source()
+    there = Attention(kind="dead", text="12 dead in imports", where="state:dead queue:imports")
+    source.status = replace(source.status, attention=[replace(there, screen="dead")])
+    async with on_stage(source) as stage:
+        await stage.press("tab", "enter")
+        assert "412 dead  3 queues" in stage.text
+        pane = stage.console.pane
+        assert isinstance(pane, DeadPane)
+        assert pane.table.current is not None
+        assert pane.table.current.name == "imports"
 
 
 async def test_enter_lists_the_jobs_of_a_cause() -> None:

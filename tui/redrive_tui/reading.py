@@ -123,6 +123,10 @@ def guidance_lines(group: GroupRow, now: int) -> list[Line]:
     )
     span = f"first {ago(group.first_at, now)}, last {ago(group.last_at, now)} · {clean(shares)}"
     lines = [head, [(clean(group.signature), "dead")], [(span, "dim")]]
+    if group.name:
+        most = f", most of them {clean(group.error_type, 60)}" if group.errors > 1 else ""
+        named = f"  {plural(group.errors, 'cause')}{most}"
+        lines.insert(0, [(clean(group.name, 80), "strong"), (named, "dim")])
     if group.retrying:
         more = f"{plural(group.retrying, 'more job')} with this error still retrying"
         lines.append([(more, "retrying")])

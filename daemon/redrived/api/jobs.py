@@ -83,7 +83,7 @@ async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> Grou
     now = engine.clock.now()
 
     def ask(connection: Connection) -> GroupPage:
-        rows = groups.groups(connection, clause, now, request.limit)
+        rows = groups.groups(connection, clause, now, request.limit, request.by)
         return GroupPage(groups=rows, as_of=events.head(connection))
 
     return await engine.store.read(ask)

@@ -7,6 +7,7 @@ jobs on SQLite and PostgreSQL, and are tested against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -28,7 +29,7 @@ from sqlalchemy import (
 )
 
 from redrive import filters
-from redrive.clock import SECOND
+from redrive.clock import SECOND, from_datetime
 from redrive.filters.matching import argument_globs, escaped
 from redrive.filters.states import EVERY, is_of_states_alone, possible_states
 from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Term
@@ -109,6 +110,8 @@ class _Conditions:
                 return or_(*(self._in_state(word) for (word,) in words))
             case filters.Match(key="held", words=words):
                 return or_(*(_is_held() if word == ("yes",) else ~_is_held() for word in words))
+            case filters.Match(key="day", words=words):
+                return or_(*(jobs.c.finished_at.between(*_day(day)) for (day,) in words))
             case filters.Match(key="run", words=words):
                 return jobs.c.run_id.in_([int(word[1:]) for (word,) in words])
             case filters.Match(key="error", words=words):
@@ -205,6 +208,12 @@ _FAILING = frozenset({DEAD, RETRY})
 IS_NOT_DONE = text("state <> 'done'")
 IS_FAILING = text("state IN ('dead', 'retry')")
 _LIKE_ESCAPES = {ord(special): f"\\{special}" for special in "%_\\"}
+
+
+def _day(day: str) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Its first and its last instant."""
+    first = from_datetime(datetime.fromisoformat(day).replace(tzinfo=UTC))
+    return literal(first, BigInteger), literal(first + 86_400 * SECOND - 1, BigInteger)
 
 
 def _pattern(glob: Glob) -> str:

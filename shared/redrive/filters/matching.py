@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from redrive.clock import SECOND
+from redrive.clock import SECOND, to_datetime
 from redrive.filters.terms import (
     ARGUMENT,
     KEYS,
@@ -51,6 +51,11 @@ def json_text(value: Json) -> str:
 def fold(text: str) -> str:
     """Text as free text is compared: A to Z are small, as databases do it without a locale."""
     return text.translate(_LOWER)
+
+
+def day_of(instant: int) -> str:
+    """The day of an instant as the language writes it, by UTC wherever the reader is."""
+    return to_datetime(instant).date().isoformat()
 
 
 def escaped(text: str) -> str:
@@ -136,6 +141,8 @@ def _text(key: str, job: Job) -> str | None:
             return job.error.fingerprint if job.error else None
         case "held":
             return "yes" if job.held else "no"
+        case "day":
+            return None if job.finished_at is None else day_of(job.finished_at)
         case _:
             text: str | None = getattr(job, key)
             return text

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import NoReturn
 
 from redrive.clock import SECOND
@@ -122,6 +123,10 @@ class _Parser:
             if not (found := _RUN.fullmatch(word)):
                 self.fail(place, f"`{word}` is no run", hint="a run looks like `r7`")
             return (f"r{int(found[1])}",)
+        if kind is Kind.DAY:
+            if not _is_day(word):
+                self.fail(place, f"`{word}` is no day", hint="a day looks like `2026-09-21`")
+            return (word,)
         if word not in WORDS[key]:
             hint = _nearest(word, WORDS[key]) or f"it is one of {', '.join(WORDS[key])}"
             self.fail(place, f"`{word}` is no value of `{key}`", hint=hint)
@@ -196,6 +201,13 @@ class _Parser:
 
     def fail(self, place: int, what: str, hint: str = "") -> NoReturn:
         raise FilterProblem(what, text=self.text, column=place + 1, hint=hint)
+
+
+def _is_day(word: str) -> bool:
+    try:
+        return date.fromisoformat(word).isoformat() == word
+    except ValueError:
+        return False
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ class Kind(Enum):
     RUN = auto()  # r7
     NUMBER = auto()
     SPAN = auto()  # 2h
+    DAY = auto()  # 2026-09-21, as UTC has it
 
 
 KEYS: Mapping[str, Kind] = MappingProxyType(
@@ -42,6 +43,7 @@ KEYS: Mapping[str, Kind] = MappingProxyType(
         "age": Kind.SPAN,
         "duration": Kind.SPAN,
         "next": Kind.SPAN,
+        "day": Kind.DAY,  # on which it ended
         "unique": Kind.NAME,
         "held": Kind.WORD,
         "reason": Kind.WORD,

@@ -126,9 +126,12 @@ class GroupPage(Reply, frozen=True, kw_only=True):
 
 
 class ListGroups(Request, frozen=True, kw_only=True):
+    """What failed, by its error, or by what else it has in common."""
+
     Reply = GroupPage
     where: str = ""
     limit: int = 200
+    by: Literal["error", "task", "queue", "node", "day"] = "error"
 
 
 class RunPage(Reply, frozen=True, kw_only=True):

@@ -80,6 +80,8 @@ class DueRow(Struct, frozen=True, kw_only=True):
 
 
 class GroupRow(Struct, frozen=True, kw_only=True):
+    """Failed jobs of one error; or of one task, queue, node or day, told by their main error."""
+
     fingerprint: str
     error_type: str
     category: str
@@ -94,6 +96,8 @@ class GroupRow(Struct, frozen=True, kw_only=True):
     user_message: str = ""
     guidance: str = ""
     trend: list[int] = []  # the last 24 hours
+    name: str = ""  # of the task, queue, node or day that it is about; "": of an error
+    errors: int = 1  # how many different ones
 
 
 class GateRow(Struct, frozen=True, kw_only=True):

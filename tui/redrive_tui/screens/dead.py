@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Literal, get_args
 
-from msgspec import structs
 from textual import on
 from textual.app import ComposeResult
 
+from redrive.filters import Match, parse
 from redrive.protocol.queries import GroupPage, ListGroups, ListRedrives, RedrivePage
 from redrive.protocol.rows import GroupRow, RedriveRow
 from redrive_tui import keys
@@ -23,7 +21,7 @@ from redrive_tui.widgets.lines import Heading, Panel
 from redrive_tui.widgets.table import Column, RecordTable
 from redrive_tui.wishes import Matching, Named
 
-Grouping = Literal["error", "task", "queue"]
+Grouping = Literal["error", "task", "queue", "node", "day"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 HOURS = 24
 
@@ -35,6 +33,14 @@ COLUMNS = [
     Column("FIRST SEEN", 12, from_width=100),
     Column("LAST 24 HOURS", HOURS, from_width=120),
 ]
+
+
+def named_columns(by: Grouping) -> list[Column]:
+    """The same jobs by something that has a name."""
+    name, cause = Column("DAY (UTC)" if by == "day" else by.upper(), 20), Column("MAIN CAUSE", 0)
+    return [*COLUMNS[:2], name, cause, *COLUMNS[4:]]
+
+
 REDRIVE_COLUMNS = [
     Column("REDRIVE", 12),
     Column("STATE", 9),
@@ -59,13 +65,14 @@ class DeadPane(Pane):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.by: Grouping = "error"
-        self.groups: list[GroupRow] = []
+        self.groups: list[GroupRow] | None = None  # None: nobody has said yet
+        self._wanted = ""  # where the cursor is to go once it is there
         self.top = Panel()
         self.guidance = Panel(id="dead-guidance")
         self.table = RecordTable[GroupRow](
             COLUMNS,
             self._cells,
-            lambda group: group.fingerprint,
+            _key,
             id="dead-groups",
             empty="no dead jobs",
         )
@@ -83,22 +90,30 @@ class DeadPane(Pane):
         yield self.guidance
 
     async def read(self) -> None:
-        page: GroupPage = await self.desk.source.ask(ListGroups())
+        while True:
+            by = self.by
+            where = "" if by == "error" else "state:dead"
+            page: GroupPage = await self.desk.source.ask(ListGroups(where=where, by=by))
+            if by == self.by:
+                break
         redrives: RedrivePage = await self.desk.source.ask(ListRedrives())
         self.groups = page.groups
         self.running = [row for row in redrives.redrives if row.finished_at is None]
 
     def show(self) -> None:
-        rows = regrouped(self.groups, self.by)
-        self.table.show(rows)
+        if self.groups is None:
+            self.table.forget()
+        else:
+            self.table.show([group for group in self.groups if group.dead])
+            self._seek()
         self.redrives.show(self.running)
         self.set_class(bool(self.running), "-redriving")
-        dead = sum(group.dead for group in self.groups)
+        status = self.desk.mirror.status
+        dead = status.states.get("dead", 0) if status is not None else 0
         noun = "cause" if self.by == "error" else self.by
-        left: Line = [
-            (f"{count(dead)} dead", "dead" if dead else "text"),
-            (f"  {plural(len(rows), noun)}", "text"),
-        ]
+        left: Line = [(f"{count(dead)} dead", "dead" if dead else "text")]
+        if self.groups is not None:
+            left.append((f"  {plural(self.table.row_count(), noun)}", "text"))
         right: Line = [("by ", "dim")]
         for grouping in GROUPINGS:
             right.append((f" {grouping} ", "tab" if grouping == self.by else "dim"))
@@ -112,17 +127,27 @@ class DeadPane(Pane):
 
     def _cells(self, group: GroupRow) -> list[Line]:
         now, look = self.desk.mirror.as_of, self.desk.look
-        cause = group.signature or group.error_type
-        tasks = sorted(group.tasks, key=lambda task: -group.tasks[task])
-        others = f" +{len(tasks) - 1}" if len(tasks) > 1 else ""
+        cause: Line = [
+            (f"{look.glyph('dead')} ", "dead"),
+            (clean(group.signature or group.error_type), "text"),
+        ]
+        if group.name:
+            others = f" +{group.errors - 1}" if group.errors > 1 else ""
+            about: list[Line] = [[(clean(group.name, 80), "strong")], [*cause, (others, "dim")]]
+        else:
+            about = [cause, self._tasks(group)]
         return [
             [(count(group.dead), "dead")],
             [(span((now - group.last_at) / 1e6), "text")],
-            [(f"{look.glyph('dead')} ", "dead"), (clean(cause), "text")],
-            [(clean(tasks[0], 80) if tasks else "-", "text"), (others, "dim")],
+            *about,
             [(look.moment(group.first_at, now), "dim")],
             [(look.sparkline(group.trend, HOURS), "dead")],
         ]
+
+    def _tasks(self, group: GroupRow) -> Line:
+        tasks = sorted(group.tasks, key=lambda task: -group.tasks[task])
+        others = f" +{len(tasks) - 1}" if len(tasks) > 1 else ""
+        return [(clean(tasks[0], 80) if tasks else "-", "text"), (others, "dim")]
 
     def _redrive_cells(self, row: RedriveRow) -> list[Line]:
         look = self.desk.look
@@ -140,8 +165,8 @@ class DeadPane(Pane):
 
     def filter_of(self, group: GroupRow) -> str:
         """The filter that finds the dead jobs of a row."""
-        key = "group" if self.by == "error" else self.by
-        return f"state:dead {term(key, group.fingerprint)}"
+        key = self.by if group.name else "group"
+        return f"state:dead {term(key, _key(group))}"
 
     @on(RecordTable.Opened, "#dead-groups")
     def _opened(self, event: RecordTable.Opened) -> None:
@@ -151,8 +176,15 @@ class DeadPane(Pane):
 
     def action_tab(self, step: int) -> None:
         place = GROUPINGS.index(self.by) + step
-        self.by = GROUPINGS[place % len(GROUPINGS)]
-        self.catch_up()
+        self._turn_to(GROUPINGS[place % len(GROUPINGS)])
+
+    def _turn_to(self, by: Grouping) -> None:
+        if by != self.by:
+            self.by = by
+            self.groups = None
+            self.table.columns = list(COLUMNS) if by == "error" else named_columns(by)
+            self.catch_up()
+            self.reread()
 
     def action_act(self, verb: str) -> None:
         """A whole group at once: never without its number typed."""
@@ -167,27 +199,27 @@ class DeadPane(Pane):
 
     def action_copy(self) -> None:
         if (group := self.table.current) is not None:
-            self.post_message(self.Copied(group.fingerprint))
+            self.post_message(self.Copied(_key(group)))
 
     def visit(self, filter: str) -> None:
-        for word in filter.split():
-            if word.startswith("group:"):
-                self.table.move_to(word.removeprefix("group:"))
+        """To the group that the filter means, by whatever it names."""
+        for condition in parse(filter).terms:
+            match condition:
+                case Match(key="group", words=((name,),)):
+                    self._turn_to("error")
+                    self._wanted = name
+                case Match(key="task" | "queue" | "node" | "day" as by, words=((name,),)):
+                    self._turn_to(by)
+                    self._wanted = name
+                case _:
+                    pass
+        self._seek()
+
+    def _seek(self) -> None:
+        if self._wanted and self.groups:
+            self.table.move_to(self._wanted)
+            self._wanted = ""
 
 
-def regrouped(groups: Iterable[GroupRow], by: Grouping) -> list[GroupRow]:
-    """The groups by cause, or the same dead jobs by task or by queue; the largest first."""
-    if by == "error":
-        return sorted((group for group in groups if group.dead), key=lambda group: -group.dead)
-    dead: Counter[str] = Counter()
-    rows: dict[str, GroupRow] = {}
-    for group in groups:
-        for name, number in (group.tasks if by == "task" else group.queues).items():
-            dead[name] += number
-            known = rows.get(name)
-            if known is None or known.last_at < group.last_at:
-                rows[name] = group
-    return [
-        structs.replace(rows[name], fingerprint=name, dead=number, retrying=0)
-        for name, number in dead.most_common()
-    ]
+def _key(group: GroupRow) -> str:
+    return group.name or group.fingerprint
