@@ -52,6 +52,8 @@ def test_f08_a_grandchild_that_holds_the_output_open_delays_nothing(tmp_path: Pa
 
         assert job.state is JobState.DONE
         assert daemon.ask.log(id).data == b"done\n"
+        [left_behind] = daemon.events(id)[-1].data["left_behind"]
+        assert not is_alive(left_behind)
 
         workers = {worker for worker in proc.children(daemon.pid) if _is_python(worker)}
         eventually(lambda: daemon.processes() <= workers, "the grandchild is ended too")

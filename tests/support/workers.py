@@ -14,6 +14,7 @@ import msgspec
 
 from redrive.config.sections import Pool as PoolSettings
 from redrived.processes import wire
+from redrived.processes.parent import become_parent
 from redrived.processes.pool import Pool
 from redrived.processes.pool_worker import Loss, Worker
 from redrived.processes.tree import Trees
@@ -159,6 +160,7 @@ def tasks_of_the_app() -> dict[str, wire.TaskFacts]:
 @asynccontextmanager
 async def workshop(folder: Path, *, wait: bool = True, **settings: Any) -> AsyncIterator[Workshop]:
     """A pool on the application of these tests, stopped in the end."""
+    become_parent()
     ear = Ear()
     outputs = folder / "outputs"
     defaults = {"path": [str(APP)], "preload": ["app_handlers"], "processes": 1}

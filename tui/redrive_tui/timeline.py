@@ -17,6 +17,7 @@ ROOM_FOR_LONG_BARS = 72
 _GAP: Line = [("  ", "")]
 TITLES = ("ATT", "STARTED", "RAN", "RESULT", "NODE")
 _LEFT_OVER = {
+    "left_behind": ("still ran when the attempt ended, and were killed", "dim"),
     "escaped": ("had left the session of the attempt, and were killed", "dim"),
     "unkillable": ("unkillable, still there", "error"),
 }

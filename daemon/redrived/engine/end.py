@@ -29,7 +29,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     is_too_long: bool = False  # and more than `limits.output`
     first: tuple[str, dict[str, Any]] | None = None  # an event before all others
     known: dict[str, Any] = {}  # for conditions
-    left: dict[str, list[int]] = {}  # processes that ran away, or cannot be killed
+    left: dict[str, list[int]] = {}  # processes it left behind, that ran away, cannot be killed
 
 
 def events_of(

@@ -285,7 +285,7 @@ class WorkerExecutor:
     def end(self, attempt: Attempt, grace: float) -> None:
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)
         if asked_politely and grace > 0:
-            self._worker.cancel(attempt.job.id, attempt.job.lease)
+            self._worker.cancel(attempt.job.id, attempt.job.lease, grace)
             loop = asyncio.get_running_loop()
             loop.call_later(grace, self._insist, attempt)
         else:

@@ -104,9 +104,12 @@ class Settler:
         job = attempt.job
         metrics = msgspec.json.decode(attempt.metrics) if attempt.metrics else None
         too_long = exited.output > attempt.definition.task.limits.output
+        left = exited.ended.told()
+        if exited.ended.killed and attempt.ending is None:  # it ended by itself, and before them
+            left = {"left_behind": list(exited.ended.killed), **left}
         if exited.code == 0 and attempt.ending is None and not too_long:
             told: dict[str, Any] = {"log": log_name(job)} if exited.output else {}
-            told |= exited.ended.told()
+            told |= left
             if metrics:
                 told["metrics"] = metrics
             return _completed(attempt, self._clock.now(), exited.result, told)
@@ -121,7 +124,7 @@ class Settler:
                 log=exited.output > 0,
                 is_too_long=too_long,
                 known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
-                left=exited.ended.told(),
+                left=left,
             ),
         )
         return None

@@ -78,6 +78,8 @@ class Worker:
         self._leaving = False
         self._silence = 0.0  # seconds in which it has owed us a sign of life
         self._began: BegunLast | None = None  # as last looked at
+        self._unwanted: dict[int, float] = {}  # jobs to be interrupted, and their grace
+        self._last_words: list[wire.Report] = []  # to be passed on once it is gone
         self._last_call: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[Ended] | None = None
         self._hand: dict[int, int] = {}  # job → lease, in the order the worker takes them
@@ -166,8 +168,13 @@ class Worker:
         """Ask for all that have not begun; `gave_back` brings them, or an empty list."""
         self.process.send(wire.frame("give_back"))
 
-    def cancel(self, job: int, lease: int) -> None:
-        """Interrupt the job in its handler; one that has not begun comes by `gave_back`."""
+    def cancel(self, job: int, lease: int, grace: float = 0.0) -> None:
+        """Interrupt the job in its handler; one that has not begun comes by `gave_back`.
+
+        Should the handler leave processes behind, they have so many seconds to end, and the
+        worker goes with them.
+        """
+        self._unwanted[job] = grace
         self.process.send(wire.frame("cancel", job, lease))
 
     def answer(self, ask: wire.Ask, value: object, problem: str | None = None) -> None:
@@ -200,9 +207,10 @@ class Worker:
     def _heard(self, word: wire.Word) -> None:
         match word:
             case wire.Reports(reports):
-                self._put_down([(report.job, report.lease) for report in reports])
-                self._listener.reported(self, reports)
-                self._owner.did_work(self)
+                if self._goes_with_its_tree(reports):
+                    self._last_words += reports
+                else:
+                    self._reported(reports)
             case wire.GaveBack(jobs):
                 self._put_down(jobs)
                 self._listener.gave_back(self, jobs)
@@ -219,6 +227,24 @@ class Worker:
                 log.warning("worker %s: %s", self.process.name, text)
             case wire.Ready():
                 self._got_ready(word)
+
+    def _goes_with_its_tree(self, reports: Sequence[wire.Report]) -> bool:
+        """Whether an attempt that is being ended has more to it than its handler."""
+        if self.process.is_being_ended or self._last_words:
+            return True
+        graces = [self._unwanted[job.job] for job in reports if job.job in self._unwanted]
+        if not graces or self.process.is_alone():
+            return False
+        self.retire()
+        if len(self._hand) > len(reports):
+            return False  # it goes when it has done the others, which are not to suffer
+        self._end_now(max(graces))
+        return True
+
+    def _reported(self, reports: list[wire.Report]) -> None:
+        self._put_down([(report.job, report.lease) for report in reports])
+        self._listener.reported(self, reports)
+        self._owner.did_work(self)
 
     def _got_ready(self, word: wire.Ready) -> None:
         self._is_ready = True
@@ -252,10 +278,11 @@ class Worker:
         for job, lease in jobs:
             if self._hand.get(job) == lease:
                 del self._hand[job]
+                self._unwanted.pop(job, None)
         if self._long not in self._hand:
             self._long = None
         self._work = self._work * len(self._hand) / before if before else 0.0
-        if self._leaving and before and not self._hand:
+        if self._leaving and before and not self._hand and not self.gone.is_set():
             self._send_home()
 
     def _send_home(self) -> None:
@@ -264,10 +291,13 @@ class Worker:
         self.stop()
         self._last_call = loop.call_later(EXIT_WITHIN, self._end_now)
 
-    def _end_now(self) -> None:
-        self._ending = asyncio.get_running_loop().create_task(self.end(0))
+    def _end_now(self, grace: float = 0.0) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self.end(grace))
 
     def _exited(self, code: int) -> None:
+        self.gone.set()
+        if self._last_words:
+            self._reported(self._last_words)
         last = self.process.begun_last()
         begun = None
         if self._hand.get(last.job) == last.lease:
@@ -275,7 +305,6 @@ class Worker:
             begun = (last.job, last.lease, last.at)
         unstarted = list(self._hand.items())
         self._hand.clear()
-        self.gone.set()
         if self._last_call is not None:
             self._last_call.cancel()
         wrote = begun is not None and self.process.keep_output(last.job, last.execution)

@@ -88,6 +88,10 @@ class Trees:
         self._held.pop(tree.pid, None)
         return others_are_left
 
+    def is_alone(self, tree: Tree) -> bool:
+        """Whether its leader is all there is of it; looks at every process there is."""
+        return self._members(tree).keys() <= {tree.pid}
+
     async def end(self, tree: Tree, grace: float) -> Ended:
         """SIGTERM and `grace` seconds for the leader's group, then SIGKILL for everybody."""
         self._ending[tree.pid] = tree

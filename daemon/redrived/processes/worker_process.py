@@ -115,6 +115,14 @@ class WorkerProcess:
             self._ends_under_way -= 1
             self._tell_exit()
 
+    @property
+    def is_being_ended(self) -> bool:
+        return self._ends_under_way > 0
+
+    def is_alone(self) -> bool:
+        """Whether nothing is left of what its handlers have started."""
+        return self._trees.is_alone(self._tree)
+
     def begun_last(self) -> BegunLast:
         return BegunLast(*self._page[:5])
 

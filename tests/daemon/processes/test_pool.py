@@ -8,7 +8,7 @@ import pytest
 
 from redrived.processes.identity import Identity
 from redrived.processes.pool_worker import BEGIN_WITHIN, START_LONG, START_WITHIN
-from support.workers import APP, Ear, tasks_of_the_app, workshop
+from support.workers import APP, Ear, Workshop, tasks_of_the_app, workshop
 
 
 async def test_the_first_work_brings_more_workers_up_to_the_limit(tmp_path: Path) -> None:
@@ -67,6 +67,52 @@ async def test_a_killed_worker_is_seen_at_once_and_its_children_go_with_it(
 
         assert shop.ear.losses[0].code == -9
         assert not child.is_alive()
+
+
+async def a_child(folder: Path, shop: Workshop) -> Identity:
+    await shop.ear.until((folder / "pid").exists)
+    child = Identity.of(int((folder / "pid").read_text()))
+    assert child is not None
+    return child
+
+
+async def test_a_cancelled_job_has_ended_once_all_that_it_started_is_gone(tmp_path: Path) -> None:
+    async with workshop(tmp_path) as shop:
+        first = shop.worker
+        job = shop.give("leave_a_child_and_sleep", pid_file=str(tmp_path / "pid"))
+        child = await a_child(tmp_path, shop)
+        first.cancel(job, job + 1000, grace=0.1)
+
+        assert (await shop.ear.report_of(job)).outcome == "cancelled"
+        assert not child.is_alive()
+        assert first.gone.is_set()
+        assert shop.ear.losses == []
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+
+
+async def test_a_worker_that_is_ended_speaks_once_all_that_it_started_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with workshop(tmp_path) as shop:
+        job = shop.give("leave_a_child_and_sleep", pid_file=str(tmp_path / "pid"))
+        child = await a_child(tmp_path, shop)
+        ending = asyncio.create_task(shop.worker.end(grace=20))
+
+        assert (await shop.ear.report_of(job)).outcome == "cancelled"
+        assert not child.is_alive()
+        await ending
+        assert shop.ear.losses == []
+
+
+async def test_what_a_job_leaves_behind_lives_as_long_as_its_worker(tmp_path: Path) -> None:
+    async with workshop(tmp_path) as shop:
+        assert (await shop.run("leave_a_child", pid_file=str(tmp_path / "pid"))).outcome == "done"
+        child = await a_child(tmp_path, shop)
+        assert (await shop.run("noop")).outcome == "done"
+        assert child.is_alive()
+
+        shop.worker.retire()
+        await shop.ear.until(lambda: not child.is_alive())
 
 
 async def test_sigterm_interrupts_the_handler_and_then_the_worker_leaves(

@@ -246,6 +246,20 @@ def hold_the_interpreter(began: str) -> object:
     return ctypes.PyDLL(None).sleep(60)
 
 
+def leave_a_child(pid_file: str) -> None:
+    """Starts a process of another session that will not go by itself, and does not wait for it."""
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    code += f"open({pid_file!r} + '.up', 'w').close(); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    wait_for(pid_file + ".up")
+    touch(pid_file, str(child.pid))
+
+
+def leave_a_child_and_sleep(pid_file: str) -> None:
+    leave_a_child(pid_file)
+    time.sleep(600)
+
+
 def refuse_to_go(began: str) -> object:
     touch(began)
     while True:
