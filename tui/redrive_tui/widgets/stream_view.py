@@ -6,6 +6,7 @@ plain text; so do the jumps from error to error.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
@@ -55,7 +56,9 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         self.hit: int | None = None  # the item the last search or jump went to
         self._spans = spans
         self._is_error = is_error
-        self._rows: list[tuple[int, int]] = []  # wrapped: item and the cell its part starts at
+        self._shed = 0  # items that have left at the top
+        # Wrapped: which item of all there ever were, and the cell its part starts at.
+        self._rows: list[tuple[int, int]] = []
         self._cells = 1  # of a line, beside the scroll bar
 
     # Data in.
@@ -64,12 +67,13 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         before = len(self.items)
         self.items += items
         added = len(self.items) - before
-        surplus = len(self.items) - self.kept
-        if surplus > 0:
+        surplus = max(0, len(self.items) - self.kept)
+        if surplus:
             del self.items[:surplus]
+            self._shed += surplus
             self.hit = None if self.hit is None else max(0, self.hit - surplus)
         if added:
-            self._grown(added, max(0, surplus))
+            self._grown(added, surplus)
 
     def restart(self, items: Iterable[Item] = ()) -> None:
         self.items, self.unseen, self.hit = [], 0, None
@@ -78,13 +82,10 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         self.repaint()
 
     def _grown(self, added: int, dropped: int) -> None:
-        if dropped or not self.wrapping:
-            self._lay_out()
+        if self.wrapping:
+            dropped = self._go_on(added)
         else:
-            self._rows += self._wrapped(len(self.items) - added)
-            self._resize()
-            if self._cells != self._cells_for(len(self._rows)):
-                self._lay_out()
+            self._lay_out()
         if self.following:
             self.action_last()
         else:
@@ -100,7 +101,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         row = self.scroll_offset.y + y
         if row >= self._row_count():
             return Strip([]).adjust_cell_length(self.size.width, self.blank())
-        item, start = self._rows[row] if self.wrapping else (row, 0)
+        item, start = self._part(row)
         over = cursor_style(self.theme) if item == self.hit else None
         strip = self._highlighted(self.strip(self._spans(self.items[item], self.with_times), over))
         part = strip.crop(start, start + self._cells)
@@ -136,6 +137,24 @@ class StreamView(Lines, Generic[Item], can_focus=True):
     def _row_count(self) -> int:
         return len(self._rows) if self.wrapping else len(self.items)
 
+    def _part(self, row: int) -> tuple[int, int]:
+        """The item on a row, and the cell at which its part on it starts."""
+        if not self.wrapping:
+            return row, 0
+        item, start = self._rows[row]
+        return item - self._shed, start
+
+    def _go_on(self, added: int) -> int:
+        """Wrap what is new and nothing else; how many rows have left at the top."""
+        gone = bisect_left(self._rows, (self._shed, 0))
+        del self._rows[:gone]
+        self._rows += self._wrapped(max(0, len(self.items) - added))
+        if self._cells != self._cells_for(len(self._rows)):
+            self._lay_out()
+        else:
+            self._resize()
+        return gone
+
     def _lay_out(self) -> None:
         self._cells = self._cells_for(0)
         self._rows = list(self._wrapped(0)) if self.wrapping else []
@@ -150,9 +169,9 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         return max(1, self.size.width - bar)
 
     def _wrapped(self, first: int) -> Iterable[tuple[int, int]]:
-        for index, item in enumerate(islice(self.items, first, None), first):
+        for number, item in enumerate(islice(self.items, first, None), self._shed + first):
             cells = width_of(self._spans(item, self.with_times))
-            yield from ((index, start) for start in range(0, max(1, cells), self._cells))
+            yield from ((number, start) for start in range(0, max(1, cells), self._cells))
 
     def _resize(self) -> None:
         self.virtual_size = Size(self.size.width, self._row_count())
@@ -198,7 +217,8 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         self.scroll_to(y=0, animate=False)
 
     def action_last(self) -> None:
-        self.scroll_to(y=self.max_scroll_y, animate=False)
+        # Forced: the first screenful has no scroll bar yet, and without one Textual scrolls nothing.
+        self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
     def action_follow(self) -> None:
         self.following = not self.following
@@ -244,12 +264,12 @@ class StreamView(Lines, Generic[Item], can_focus=True):
 
     def _top_item(self) -> int:
         top = self.scroll_offset.y
-        return self._rows[top][0] if top < len(self._rows) else top
+        return self._rows[top][0] - self._shed if top < len(self._rows) else top
 
     def _row_of(self, index: int) -> int:
         if not self.wrapping:
             return index
-        return next(row for row, (item, _) in enumerate(self._rows) if item == index)
+        return bisect_left(self._rows, (self._shed + index, 0))
 
     def _go_to(self, index: int) -> None:
         self.hit = index
