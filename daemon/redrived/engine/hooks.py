@@ -163,6 +163,7 @@ class Hooks:
         }
 
     async def _complain(self, occasion: Occasion, problem: str) -> None:
+        problem = self._config.redact(problem)
         log.warning("the hook on %s failed: %s", occasion.on, problem)
         told = {
             "on": occasion.on,

@@ -242,7 +242,14 @@ class Settler:
             tell()
 
     def _failed(self, job: InHand, evidence: Evidence) -> facts.Failed:
-        return facts.Failed(self.definitions.rulebook.classify(evidence), evidence)
+        found = self.definitions.rulebook.classify(evidence)
+        redact = self.definitions.config.redact
+        told = msgspec.structs.replace(
+            evidence,
+            message=redact(evidence.message),
+            traceback=evidence.traceback and redact(evidence.traceback),
+        )
+        return facts.Failed(found, told)
 
     def _settle(self, attempt: Attempt | None, told: End) -> None:
         job = told.job

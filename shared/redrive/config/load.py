@@ -43,12 +43,8 @@ class Loaded(Struct, frozen=True):
     """A config that can be used, and what must not be shown of it."""
 
     config: Config
-    secrets: frozenset[str]
     masked: dict[Key, str]  # the values that came from the environment, as they may be shown
     problems: tuple[Problem, ...] = ()  # what is wrong with it and does not keep it from use
-
-    def redact(self, text: str) -> str:
-        return environment.redact(text, self.secrets)
 
 
 def load(
@@ -66,7 +62,7 @@ def load(
     problems = Problems(str(path), document.lines)
     with suppress(Enough):
         check_places(loaded.config, environ, problems)
-    return replace(loaded, problems=tuple(_redacted(problems, loaded.secrets)))
+    return replace(loaded, problems=tuple(_redacted(problems, loaded.config.secrets)))
 
 
 def load_client(path: str | Path, environ: Mapping[str, str] = os.environ) -> Loaded:
@@ -114,8 +110,8 @@ def _judge(
     found = _redacted(problems, secrets)
     if not all(map(may_be_wrong, found)):
         raise ConfigRejected(found)
-    config = replace(config, folder=str(folder), path=str(path.absolute()))
-    return Loaded(config, secrets, variables.masked, (*document.broken, *found))
+    config = replace(config, folder=str(folder), path=str(path.absolute()), secrets=secrets)
+    return Loaded(config, variables.masked, (*document.broken, *found))
 
 
 def _redacted(problems: Problems, secrets: Collection[str]) -> list[Problem]:

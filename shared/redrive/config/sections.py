@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Struct, field
 
+from redrive.config.environment import redact
+
 # The `as` of a type tells the reader how people write it.
 Seconds = Annotated[float, msgspec.Meta(extra={"as": "duration"})]  # "90s", "2m", "1h30m", 5
 Span = Annotated[float, msgspec.Meta(gt=0, extra={"as": "duration"})]  # the same, never zero
@@ -298,3 +300,8 @@ class Config(Tables, frozen=True, kw_only=True):
     manual_retry: ManualRetry = field(default_factory=ManualRetry)
     folder: str = "."  # where the file lies; commands run there by default
     path: str | None = None
+    secrets: frozenset[str] = frozenset()  # what came from the environment, and passwords
+
+    def redact(self, text: str) -> str:
+        """`text` as it may be shown and stored."""
+        return redact(text, self.secrets)

@@ -42,7 +42,7 @@ def _policies(config: Config) -> dict[str, Retry]:
 
 class _Writer:
     def __init__(self, loaded: Loaded) -> None:
-        self._redact = loaded.redact
+        self._redact = loaded.config.redact
         self._masked = loaded.masked
 
     def table(self, table: dict[str, Any], key: Key, styles: Styles) -> Iterator[str]:

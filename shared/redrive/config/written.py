@@ -12,7 +12,7 @@ from redrive.config.sections import Config
 
 def tables(config: Config) -> dict[str, Any]:
     found = members(config)
-    for name in ("folder", "path"):  # where the file lies, no keys of it
+    for name in ("folder", "path", "secrets"):  # about the file, no keys of it
         del found[name]
     found["retry"] = {**config.retry, "manual": found.pop("manual_retry")}
     return found

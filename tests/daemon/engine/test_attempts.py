@@ -13,7 +13,7 @@ from redrive.protocol.commands import Act
 from redrived.api import acting
 from redrived.engine.attempt import Ending
 from redrived.processes.pool_worker import Worker
-from redrived.store import actions
+from redrived.store import actions, events
 from support.engine import TESTER, WITHIN, running
 
 TASKS = """
@@ -128,6 +128,28 @@ def silent():
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "handlers.py").write_text(HANDLERS)
     return tmp_path
+
+
+LEAKS = """
+[tasks.leak]
+command = "echo cannot log in as $NAME with $TOKEN >&2; exit 1"
+env = { NAME = "app", TOKEN = "${TOKEN}" }
+retry = { max_attempts = 2, delays = ["10ms"], stop_when = "'hunter2' in error" }
+"""
+
+
+async def test_s22_what_came_from_the_environment_is_in_no_error_and_no_event(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "hunter2!")
+    async with running(folder, LEAKS) as bench:
+        [id] = await bench.enqueue("leak")
+        job = await bench.ended(id)
+        assert job.error is not None
+        assert job.error.message == "cannot log in as app with [redacted]"
+        stored = await bench.engine.store.read(events.after, 0, 100)
+        assert "hunter2" not in repr(stored)
+        assert "hunter2!" in repr(bench.engine.outputs.read(id, 1))  # which is shown as it was
 
 
 async def test_a_python_job_runs_and_keeps_its_result_and_output(folder: Path) -> None:

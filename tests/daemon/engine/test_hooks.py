@@ -119,6 +119,10 @@ async def failed_with(engine: Engine, command: str, timeout: str = "10s") -> str
         ('["sh", "-c", "echo why >&2; exit 3"]', "exit code 3: why"),
         ('["sh", "-c", "kill -9 $$"]', "ended by SIGKILL"),
         ('["/nowhere/prog"]', "exit code 127: "),
+        (
+            '["sh", "-c", "echo no way to db://me:pw@x >&2; exit 1"]',
+            "exit code 1: no way to db://me:[r",
+        ),
     ],
 )
 async def test_a_hook_that_fails_is_an_event(engine: Engine, command: str, problem: str) -> None:

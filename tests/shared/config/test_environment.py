@@ -63,13 +63,19 @@ def test_what_came_from_the_environment_is_shown_nowhere(tmp_path: Path) -> None
     assert 'command = ["x", "[redacted]"]' in shown
     assert 'timeout = "[redacted]"' in shown
     assert 'env = { TOKEN = "Bearer [redacted]" }' in shown
-    assert read.redact("failed with hunter2 and s3cr!et") == "failed with [redacted] and [redacted]"
+    assert (
+        read.config.redact("failed with hunter2 and s3cr!et")
+        == "failed with [redacted] and [redacted]"
+    )
 
 
 def test_a_password_in_any_url_is_redacted(tmp_path: Path) -> None:
     read = loaded(tmp_path, '[store]\nurl = "postgresql+psycopg://me:p%40ss@host/db"')
-    assert read.redact("no host in mysql://you:other@x") == "no host in mysql://you:[redacted]@x"
-    assert read.redact("p@ss was refused") == "[redacted] was refused"
+    assert (
+        read.config.redact("no host in mysql://you:other@x")
+        == "no host in mysql://you:[redacted]@x"
+    )
+    assert read.config.redact("p@ss was refused") == "[redacted] was refused"
     assert "p%40ss" not in show(read)
 
 
@@ -90,5 +96,5 @@ def test_a_password_is_found_wherever_a_url_may_have_one(
 
 def test_a_text_too_short_for_a_secret_does_not_riddle_other_texts(tmp_path: Path) -> None:
     read = loaded(tmp_path, '[console]\nenvironment = "${E}"', E="e")
-    assert read.redact("the message") == "the message"
+    assert read.config.redact("the message") == "the message"
     assert 'environment = "[redacted]"' in show(read)
