@@ -100,8 +100,13 @@ def test_a_reload_is_told_from_begin_to_end(daemon: Daemon, notify: NotifySocket
     daemon.process.send_signal(signal.SIGHUP)
     notify.wait_for("RELOADING", "1")
     assert "tasks.new.command" in notify.wait_for("READY", "1")["STATUS"]
+    assert "tasks.new.command" in notify.wait_for("STATUS", "running: ")["STATUS"]  # it stays
     with daemon.client() as client:
         client.enqueue("new")  # still there
+    daemon.config.write_text(good)
+    daemon.process.send_signal(signal.SIGHUP)
+    assert notify.wait_for("READY", "1")["STATUS"] == "config reloaded"
+    assert "rejected" not in notify.wait_for("STATUS", "running: ")["STATUS"]
 
 
 def test_no_job_inherits_what_systemd_gave_the_daemon(daemon: Daemon, notify: NotifySocket) -> None:

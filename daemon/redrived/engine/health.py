@@ -109,19 +109,24 @@ class Health:
         )
 
     async def tell_status(self) -> None:
+        words = await self._status()
+        if rejected := self._engine.reloader.rejected:
+            words = f"{words}; {rejected}"
+        self._notifier.status(words)
+
+    async def _status(self) -> str:
         engine = self._engine
         if engine.state == "draining":
-            self._notifier.status(f"draining: {len(engine.attempts)} attempts under way")
-        elif (trouble := engine.store.writer.trouble) is not None:
-            self._notifier.status(f"waiting for the store: {trouble}")
-        elif self.ailment is not None:
-            self._notifier.status(f"in trouble: {self.ailment}")
-        else:
-            n = tallies.by_state(await engine.store.read(tallies.read))
-            self._notifier.status(
-                f"running: {n['leased']} leased, {n['queued']} queued, {n['retry']} to retry,"
-                f" {n['dead']} dead"
-            )
+            return f"draining: {len(engine.attempts)} attempts under way"
+        if (trouble := engine.store.writer.trouble) is not None:
+            return f"waiting for the store: {trouble}"
+        if self.ailment is not None:
+            return f"in trouble: {self.ailment}"
+        n = tallies.by_state(await engine.store.read(tallies.read))
+        return (
+            f"running: {n['leased']} leased, {n['queued']} queued, {n['retry']} to retry,"
+            f" {n['dead']} dead"
+        )
 
     def _note(self, landed: Landed) -> None:
         self._landed_at = self._engine.clock.monotonic()

@@ -34,6 +34,7 @@ class Reloader:
     def __init__(self, engine: Engine) -> None:
         self.when_begun: list[Callable[[], None]] = []
         self.when_over: list[Callable[[str], None]] = []
+        self.rejected = ""  # the last config, and why; nothing once the file is right again
         self._engine = engine
         self._turn = asyncio.Lock()
 
@@ -47,11 +48,13 @@ class Reloader:
             word = "the reload failed"
             try:
                 reply = await self._reload(by)
+                self.rejected = ""
                 word = "config reloaded" if reply.changed else "the config has not changed"
                 log.info("%s (by %s)", word, by)
                 return reply
             except RedriveError as problem:
                 word = f"config rejected: {problem.message.splitlines()[0]}"
+                self.rejected = word
                 log.error("config rejected (by %s), the old one stays:\n%s", by, problem)
                 raise
             finally:

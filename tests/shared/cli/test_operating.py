@@ -48,13 +48,24 @@ def test_a_playbook_is_sent_as_its_text(peer: Peer, redrive: Redrive, tmp_path: 
 
 def test_a_reload_says_what_changed(peer: Peer, redrive: Redrive) -> None:
     peer.replies["Reload"] = commands.ReloadReply(
-        changed=True, added=["tasks.x"], altered=[], removed=[], needs_restart=["store.url"]
+        changed=True, added=["tasks.x"], altered=["store.keep"], removed=[], needs_restart=[]
     )
-    out = redrive("reload", "--dry-run").out
-    assert out.startswith("a reload would change:")
-    assert "tasks.x" in out
-    assert "store.url" in out
+    said = redrive("reload", "--dry-run")
+    assert (said.code, said.out.startswith("a reload would change:")) == (0, True)
+    assert "tasks.x" in said.out
     assert redrive("reload", "--json").object["added"] == ["tasks.x"]
+
+
+def test_a_rehearsal_of_a_reload_that_would_be_refused_says_so(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.replies["Reload"] = commands.ReloadReply(
+        changed=True, added=[], altered=["store.url"], removed=[], needs_restart=["store.url"]
+    )
+    said = redrive("reload", "--dry-run")
+    assert (said.code, said.out.startswith("a reload would be refused:")) == (78, True)
+    assert "needs a restart  store.url" in said.out
+    assert redrive("reload", "--dry-run", "--json").code == 78
 
 
 def test_a_refused_reload_exits_with_78(peer: Peer, redrive: Redrive) -> None:
