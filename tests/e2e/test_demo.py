@@ -70,6 +70,27 @@ def test_everything_there_is_to_see_happens_within_minutes(demo: subprocess.Pope
     assert not wanted
 
 
+def test_a_signal_reaches_the_thread_that_ends_the_demo(demo: subprocess.Popen[str]) -> None:
+    """On a busy machine any other one would take it now and then, and never tell."""
+    assert demo.stdout is not None
+    demo.stdout.readline()
+    listening = [
+        thread.name
+        for thread in Path(f"/proc/{demo.pid}/task").iterdir()
+        if not _blocks(thread / "status", signal.SIGTERM)
+    ]
+    assert listening == [str(demo.pid)]
+
+
+def _blocks(status: Path, number: int) -> bool:
+    try:
+        text = status.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # it has ended
+    blocked = int(text.partition("SigBlk:")[2].split()[0], 16)
+    return bool(blocked >> (number - 1) & 1)
+
+
 def test_the_demo_ends_and_takes_everything_with_it(
     demo: subprocess.Popen[str], tmp_path: Path
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from redrive.demo import background
 
 FIRST = 15.0  # seconds until the first outage
 WAVE = 90.0  # seconds from one outage to the next
@@ -21,7 +22,7 @@ FAILURES = (500, 502, 503, 503, 429)
 def running() -> Generator[str]:
     """Its address, while it runs."""
     server = _Service(("127.0.0.1", 0), _Answer)
-    threading.Thread(target=server.serve_forever, name="demo service", daemon=True).start()
+    background.start("demo service", server.serve_forever)
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:

@@ -11,6 +11,7 @@ from itertools import count
 
 from redrive.blocking import Client
 from redrive.config import Config
+from redrive.demo import background
 from redrive.errors import RedriveError
 from redrive.protocol.commands import AddPipeline, RunOrder
 
@@ -73,8 +74,7 @@ def running(config: Config, service: str) -> Generator[None]:
     stop = threading.Event()
     with Client(config, name="redrive demo") as client:
         client.ask(AddPipeline(source=_text("report.yaml", service)))
-        feeding = threading.Thread(target=_feed, args=(client, stop), name="demo workload")
-        feeding.start()
+        feeding = background.start("demo workload", lambda: _feed(client, stop))
         try:
             yield
         finally:
