@@ -155,4 +155,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     if not names:
         return "the config defines none"
-    return f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
+    return f"there {'is' if len(names) == 1 else 'are'} {', '.join(names[:8])}{' …' if len(names) > 8 else ''}"

@@ -172,6 +172,7 @@ def _cancel(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunAc
 
 
 def _pass_on(unit: Unit, wish: RunAct, course: Course) -> RunActed:
+    check_running(wish, course)
     acted = _on_jobs(unit, wish, live_jobs(course))
     check_some(acted)
     running = [each for each in acted if each.running is not None]

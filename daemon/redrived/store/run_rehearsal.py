@@ -73,6 +73,7 @@ def _meant(unit: Unit, wish: RunAct, course: Course) -> tuple[set[str], set[int]
         case "discard":
             raise undiscardable()
         case _:
+            check_running(wish, course)
             act = act_on_jobs(wish, live_jobs(course))
             acted = actions.rehearse(unit.connection, unit.database, unit.now, act)
             check_some(acted)

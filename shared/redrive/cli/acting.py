@@ -25,9 +25,12 @@ requeue = _command(
     "requeue",
     """Give dead or cancelled jobs or failed runs another life.
 
-    A set is redriven in the background: the id that is printed is for `redrive redrives`
-    and `redrive undo`. Permanent failures and jobs that were requeued just before are
-    refused without --force; to process a run anew that has results is asked for first.""",
+    What --where, --canary, --pace or --stop-at chooses is a redrive: its id is printed,
+    `redrive redrives` shows how it goes and `redrive undo` takes it back. With a canary or a
+    pace, or for more than 1,000 jobs, it is worked off in the background.
+
+    Permanent failures, and jobs that were requeued a moment ago or too often, are refused
+    without --force. To make all the results of a run again is asked about first, or --yes.""",
     [
         "redrive requeue 12",
         "redrive requeue r7 --from parse",
@@ -39,9 +42,14 @@ requeue = _command(
         metavar="STEP",
         help="Of a run: from this step on; what follows it is cleared.",
     ),
-    click.Option(["--force"], is_flag=True, help="Permanent failures, cooldown and cap too."),
     click.Option(
-        ["--canary"], type=click.IntRange(min=1), metavar="N", help="These first; on if they do."
+        ["--force"], is_flag=True, help="Permanent failures too, without cooldown and cap."
+    ),
+    click.Option(
+        ["--canary"],
+        type=kinds.count,
+        metavar="N",
+        help="So many first; the others once these are done.",
     ),
     click.Option(["--pace"], type=kinds.rate, metavar="RATE", help="No faster: 50/min."),
     click.Option(

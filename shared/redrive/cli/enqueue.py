@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from redrive.cli import kinds, waiting
+from redrive.cli import kinds, waiting, words
 from redrive.cli.completing import names
 from redrive.cli.orders import given_args, read_orders
 from redrive.cli.output import print_json, say
@@ -53,7 +53,7 @@ _BULK_TIMEOUT = 60.0  # seconds
 )
 @click.option("--unique", metavar="KEY", help="No second job while one with this key lives.")
 @click.option("--hold", is_flag=True, help="Keep it until `redrive release`.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="So many alike.")
+@click.option("--count", type=kinds.count, metavar="N", help="So many alike.")
 @click.option(
     "--from-file",
     type=click.File("rb"),
@@ -137,7 +137,7 @@ def _tell_bulk(
     if settings.as_json:
         print_json({**summary, "states": states})
     else:
-        say(", ".join(f"{count:,} {state}" for state, count in states.items()))
+        say(words.by_state(states))
     return waiting.exit_code(ids, ends)
 
 

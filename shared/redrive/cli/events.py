@@ -34,8 +34,8 @@ _PAGE = 1000
 )
 @click.argument("id", type=kinds.id, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on as they happen.")
-@click.option("--after", type=click.IntRange(min=0), metavar="SEQ", help="Only what came later.")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest so many.")
+@click.option("--after", type=kinds.seq, metavar="SEQ", help="Only what came later.")
+@click.option("--last", type=kinds.count, metavar="N", help="Only the newest so many.")
 @click.pass_obj
 def events(
     settings: Settings, id: str | None, follow: bool, after: int | None, last: int | None

@@ -12,7 +12,7 @@ from click import BadParameter
 from redrive.clock import from_datetime
 from redrive.config.values import parse_duration, parse_rate
 
-_JOB = re.compile(r"[1-9][0-9]{0,17}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _NOT_JSON = (ValueError, RecursionError)
 _ID = re.compile(r"r?[1-9][0-9]{0,17}")
 
@@ -51,8 +51,27 @@ def share(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise BadParameter(f"{text!r} is no number such as 1, 2 or 50")
+    return int(text)
+
+
+def seq(text: str) -> int:
+    """That of an event; 0 is before the first."""
+    if text != "0" and not _NUMBER.fullmatch(text):
+        raise BadParameter(f"{text!r} is no seq: it is a number, such as 4711")
+    return int(text)
+
+
+def redrive(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise BadParameter(f"{text!r} is no redrive: its id is a number, such as 3")
+    return int(text)
+
+
 def job(text: str) -> int:
-    if not _JOB.fullmatch(text):
+    if not _NUMBER.fullmatch(text):
         raise BadParameter(f"{text!r} is no job: its id is a number, such as 12")
     return int(text)
 

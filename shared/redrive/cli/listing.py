@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import click
 from msgspec import Struct
 
+from redrive.cli import kinds
 from redrive.cli.output import print_each, remark
 from redrive.cli.settings import Settings
 
@@ -44,7 +45,7 @@ def page_options(command: Command) -> Command:
     for option in (
         click.option("--after", metavar="CURSOR", help="Go on where a list ended."),
         click.option(
-            "--limit", type=click.IntRange(min=1), metavar="N",
+            "--limit", type=kinds.count, metavar="N",
             help=f"At most so many; default: {ROWS}, or all with --json.",
         ),
     ):  # fmt: skip

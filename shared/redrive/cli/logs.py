@@ -14,6 +14,7 @@ from redrive.cli.cleaning import clean_lines
 from redrive.cli.output import print_json, remark
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.errors import DaemonUnreachable
 from redrive.lifecycle import FINISHED
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _POLL = 0.2  # seconds
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job is finished.")
 @click.option(
     "--attempt",
-    type=click.IntRange(min=1),
+    type=kinds.count,
     metavar="N",
     help="The Nth execution, as `redrive show` numbers them; default: the newest.",
 )
@@ -72,23 +73,49 @@ def _print_object(client: Client, id: int, attempt: int | None) -> None:
 
 
 def _follow(client: Client, id: int, attempt: int | None) -> None:
-    """One execution after the other, until the job has ended."""
-    execution = attempt
-    while True:
-        known = client.show_job(id)
-        newest = len(known.history)
-        execution = execution or newest or 1
-        if execution <= newest:
-            output = _Output(client, id, execution)
-            while not output.print_new():
-                time.sleep(_POLL)
-            if attempt is not None:
-                return
-            execution += 1
-        elif known.job.state in FINISHED:
-            return
-        else:
-            time.sleep(_POLL)
+    """Until the job has ended; a daemon that goes away meanwhile is waited for."""
+    following = _Following(client, id, attempt)
+    is_over = following.print_new()
+    while not is_over:
+        time.sleep(_POLL)
+        try:
+            is_over = following.print_new()
+        except DaemonUnreachable as error:
+            following.say_once(f"{error.message}; waiting for it")
+
+
+class _Following:
+    """One execution after the other, or one alone."""
+
+    def __init__(self, client: Client, id: int, attempt: int | None) -> None:
+        self._client = client
+        self._id = id
+        self._is_alone = attempt is not None
+        self._execution = attempt
+        self._output: _Output | None = None
+        self._said = ""
+
+    def print_new(self) -> bool:
+        """Whether there is nothing more to come."""
+        while True:
+            if self._output is None:
+                known = self._client.show_job(self._id)
+                newest = len(known.history)
+                self._execution = self._execution or newest or 1
+                if self._execution > newest:
+                    return known.job.state in FINISHED
+                self._output = _Output(self._client, self._id, self._execution)
+            if not self._output.print_new():
+                return False
+            if self._is_alone:
+                return True
+            assert self._execution is not None
+            self._output, self._execution = None, self._execution + 1
+
+    def say_once(self, text: str) -> None:
+        if text != self._said:
+            remark(f"redrive: {text}")
+            self._said = text
 
 
 class _Output:

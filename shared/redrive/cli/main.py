@@ -75,6 +75,29 @@ _SECTIONS = {
 }
 
 
+_NOTES = {
+    "Examples": [
+        "redrive status",
+        "redrive enqueue parse path=a.zip --wait",
+        "redrive jobs --where 'state:dead error:timeout'",
+        "redrive requeue --where 'state:dead error:timeout' --dry-run",
+        "redrive COMMAND --help",
+    ],
+    "Exit codes": [
+        "  0  done",
+        "  1  it did not work, of a set for some; or nothing has that id or name",
+        "  2  what was typed is wrong; or a set without --yes where nobody can be asked",
+        " 69  no daemon answers, or another one runs already",
+        " 70  a defect of redrive; the message names a report",
+        " 75  refused now, allowed later: a cooldown, a full disk",
+        " 77  not allowed: a permanent failure without --force, a cap, a role",
+        " 78  something is wrong in the config",
+        "124  the time given to wait ran out",
+        "130  it was interrupted from the keyboard",
+    ],
+}
+
+
 def _print_versions(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
@@ -95,6 +118,7 @@ def _print_versions(context: click.Context, _: click.Parameter, wanted: bool) ->
 @click.group(
     cls=LazyNoun,
     sections=_SECTIONS,
+    notes=_NOTES,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -137,7 +161,7 @@ def run(arguments: list[str]) -> int:
         return Exit.USAGE
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "redrive"
-        _complain(_uncapitalised(error.format_message()), f"`{command} --help` explains it")
+        _complain(_in_our_words(error), f"`{command} --help` explains it")
         return Exit.USAGE
     except click.ClickException as error:
         _complain(_uncapitalised(error.format_message()))
@@ -170,6 +194,17 @@ def _complain(message: str, hint: str = "") -> None:
     click.echo(clean_lines(f"redrive: {message}"), err=True)
     if hint:
         click.echo(clean_lines(f"  {hint}"), err=True)
+
+
+def _in_our_words(error: click.UsageError) -> str:
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        return f"{_label(error.param)}{error.message}"
+    return _uncapitalised(error.format_message())
+
+
+def _label(parameter: click.Parameter | None) -> str:
+    """`--delay: `; an argument needs none, for the message says what it was."""
+    return f"{parameter.opts[0]}: " if isinstance(parameter, click.Option) else ""
 
 
 def _uncapitalised(message: str) -> str:

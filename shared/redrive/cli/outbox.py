@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from redrive.cli import words
+from redrive.cli import kinds, words
 from redrive.cli.output import Column, print_done, print_each, print_fields, print_json, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
@@ -30,14 +30,15 @@ _COLUMNS = (
 @click.argument("ticket", required=False)
 @click.option("--discard", is_flag=True, help="Remove it, unless it is a job by now.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=200, metavar="N",
+    "--limit", type=kinds.count, default="200", metavar="N",
     help="At most so many; default: 200.",
 )  # fmt: skip
 @click.pass_obj
 def outbox(settings: Settings, ticket: str | None, discard: bool, limit: int) -> None:
-    """List what waits in the outbox or was refused; or show what became of a ticket.
+    """List what waits in the outbox, or was refused there.
 
     Applications that share the store's PostgreSQL enqueue into it inside their transactions.
+    With TICKET, shows what became of that order.
     """
     with settings.client() as client:
         if discard:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from redrive.cli import words
 from redrive.cli.output import print_each, print_json, say
 from redrive.cli.settings import Settings
-from redrive.cli.words import counted
 from redrive.errors import Exit
 from redrive.models import plain
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.envelope import Refusal
+
+_DONE = {
+    "requeue": "requeued",
+    "cancel": "cancelled",
+    "kill": "killed",
+    "restart": "restarted",
+    "run-now": "due now",
+    "hold": "held",
+    "release": "released",
+    "discard": "discarded",
+}
+_ENDING = ("cancel", "kill", "restart")
+_NEWS = ("queued", "running", "retrying")  # what the verb alone does not say
 
 
 def tell_one(settings: Settings, wish: Act, acted: Acted) -> Exit:
@@ -58,7 +71,7 @@ def tell_redrive(settings: Settings, wish: Act, acted: Acted) -> Exit:
     elif acted.redrive is None:
         say(f"{wish.verb}: no job matches, nothing was done")
     else:
-        total = counted(acted.total, "job")
+        total = words.counted(acted.total, "job")
         done = f"{acted.total - len(refused):,} of {total} requeued" if acted.outcomes else total
         say(f"redrive {acted.redrive}: {done}")
         for outcome in refused:
@@ -75,4 +88,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
 def _line(wish: Act, outcome: Outcome) -> str:
     if outcome.refused is not None:
         return f"{outcome.id}: not done, {outcome.refused.message}"
-    return f"{outcome.id}: {wish.verb}, it is {outcome.state or 'gone'}"
+    state = words.state_of(outcome.state or "gone")
+    if wish.verb in _ENDING and state == "running":
+        return f"{outcome.id}: {wish.verb} asked, what runs of it is being ended"
+    return f"{outcome.id}: {_DONE[wish.verb]}" + (f", it is {state}" if state in _NEWS else "")

@@ -1,7 +1,8 @@
 """What is printed: JSON for programs, tables and labelled lines for people.
 
-A table fits the terminal: a column that may shrink is cut, the others stay whole. Where
-nobody watches (a pipe, a file) nothing is cut and nothing is coloured.
+A table fits the terminal: a column that may shrink is cut, and where that is not enough the
+last columns are left out, as a mark in the first line says. Where nobody watches (a pipe, a
+file) nothing is cut and nothing is coloured.
 """
 
 from __future__ import annotations
@@ -70,10 +71,13 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, 
         max(len(column.title), *(_width(row[at]) for row in cells))
         for at, column in enumerate(columns)
     ]
-    _fit(columns, widths)
-    click.secho(_line(columns, widths, [column.title for column in columns]), bold=True)
+    shown = _fit(columns, widths)
+    more = f" {_CUT}" if shown < len(columns) else ""
+    columns, widths = columns[:shown], widths[:shown]
+    titles = _line(columns, widths, [column.title for column in columns])
+    click.secho(titles + more, bold=True)
     for row in cells:
-        click.echo(_line(columns, widths, row, coloured=True))
+        click.echo(_line(columns, widths, row[:shown], coloured=True))
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
@@ -92,14 +96,23 @@ def print_heading(text: str) -> None:
     click.secho(clean(text), bold=True)
 
 
-def _fit(columns: Sequence[Column], widths: list[int]) -> None:
+def _fit(columns: Sequence[Column], widths: list[int]) -> int:
+    """How many of the columns there is room for, once those that may have shrunk."""
     if not sys.stdout.isatty():
-        return
-    room = shutil.get_terminal_size().columns - len(_GAP) * (len(columns) - 1)
+        return len(columns)
+    room = shutil.get_terminal_size().columns
     for at, column in enumerate(columns):
-        excess = sum(widths) - room
+        excess = _needed(widths) - room
         if excess > 0 and column.shrinks:
             widths[at] = max(min(_NARROWEST, widths[at]), widths[at] - excess)
+    if _needed(widths) <= room:
+        return len(columns)
+    room -= len(_CUT) + 1
+    return next((n for n in range(len(columns), 1, -1) if _needed(widths[:n]) <= room), 1)
+
+
+def _needed(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _line(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redrive.cli import kinds
 from redrive.cli.completing import names
 from redrive.cli.output import print_done
 from redrive.cli.settings import Settings
@@ -54,10 +55,9 @@ def trigger(settings: Settings, schedule: str) -> None:
 
 
 def _for_redrive(name: str, verb: str) -> ControlRedrive | None:
-    number = name.removeprefix(_REDRIVE)
-    if number == name or not number.isdecimal():
+    if not name.startswith(_REDRIVE):
         return None
-    return ControlRedrive(redrive=int(number), verb=verb)
+    return ControlRedrive(redrive=kinds.redrive(name.removeprefix(_REDRIVE)), verb=verb)
 
 
 def _ask(settings: Settings, request: Request) -> None:

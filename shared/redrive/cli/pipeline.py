@@ -6,7 +6,7 @@ from typing import IO
 
 import click
 
-from redrive.cli import words
+from redrive.cli import kinds, words
 from redrive.cli.output import Column, print_done, print_each, print_json, print_table, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun
@@ -55,7 +55,7 @@ def list_pipelines(settings: Settings) -> None:
     examples=["redrive pipeline show ingest", "redrive pipeline show ingest --version 2"]
 )
 @click.argument("name")
-@click.option("--version", type=click.IntRange(min=1), metavar="N", help="Default: the newest.")
+@click.option("--version", type=kinds.count, metavar="N", help="Default: the newest.")
 @click.pass_obj
 def show(settings: Settings, name: str, version: int | None) -> None:
     """Show a pipeline: its steps as a graph, and its text."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from redrive.cli.jobs import print_jobs
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
-from redrive.cli.words import counted
+from redrive.cli.words import by_state, counted
 from redrive.protocol.commands import Act
 from redrive.protocol.queries import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
@@ -39,7 +39,7 @@ def print_preview(settings: Settings, wish: Act, preview: PreviewReply) -> None:
         print_json(preview)
         return
     total = counted(preview.total, "job")
-    states = ", ".join(f"{count:,} {state}" for state, count in preview.by_state.items())
+    states = by_state(preview.by_state)
     say(
         f"{wish.verb} would change {preview.fits:,} of {total}" + (f" ({states})" if states else "")
     )

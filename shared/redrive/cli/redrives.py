@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from redrive.cli import words
+from redrive.cli import kinds, words
 from redrive.cli.output import Column, print_done, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
@@ -31,8 +31,8 @@ _COLUMNS = (
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
-    default=100,
+    type=kinds.count,
+    default="100",
     metavar="N",
     help="At most so many; default: 100.",
 )
@@ -48,7 +48,7 @@ def redrives(settings: Settings, limit: int) -> None:
 
 
 @click.command(cls=Verb, examples=["redrive undo 3"])
-@click.argument("redrive", metavar="ID", type=click.IntRange(min=1))
+@click.argument("redrive", metavar="ID", type=kinds.redrive)
 @click.pass_obj
 def undo(settings: Settings, redrive: int) -> None:
     """Take back a redrive: what has not run is what it was."""

@@ -71,6 +71,7 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
     if settings.as_json:
         print_json(shown)
     else:
+        shown["should_retry"] = "yes" if found.should_retry else "no"
         print_fields((name.replace("_", " "), value) for name, value in shown.items())
 
 

@@ -15,6 +15,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from redrive.cli import kinds
 from redrive.cli.output import remark
 from redrive.errors import NotFound, UsageProblem
 
@@ -78,7 +79,7 @@ def choice_options(*, filtered: bool = True) -> Callable[[Command], Command]:
         *([where] if filtered else []),
         sort_option,
         click.option(
-            "--limit", type=click.IntRange(min=1), default=LIMIT, metavar="N",
+            "--limit", type=kinds.count, default=str(LIMIT), metavar="N",
             help=f"At most so many; default: {LIMIT}.",
         ),
         click.option("--after", metavar="NAME", help="Go on behind this one."),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import click
 
 from redrive.cli import words
 from redrive.cli.nodes import print_nodes
-from redrive.cli.output import print_heading, print_json, say
+from redrive.cli.output import print_heading, print_json, remark, say
 from redrive.cli.queues import print_queues
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.errors import DaemonUnreachable
 from redrive.protocol.queries import StatusReply
 
 _EVERY = 1.0  # seconds
@@ -30,17 +32,22 @@ def status(settings: Settings, watch: bool) -> None:
 
 def print_status(settings: Settings, *, watch: bool = False) -> None:
     with settings.client() as client:
-        while True:
-            reply = client.status()
-            if settings.as_json:
-                print_json(reply)
-            else:
-                if watch:
-                    click.echo(_CLEAR, nl=False)  # a pipe gets it without the sequences
-                _print(reply)
-            if not watch:
-                return
+        _show(settings, client.status(), before=_CLEAR if watch else "")
+        while watch:
             time.sleep(_EVERY)
+            try:
+                _show(settings, client.status(), before=_CLEAR)
+            except DaemonUnreachable as error:
+                remark(f"redrive: {error.message}; waiting for it")
+
+
+def _show(settings: Settings, reply: StatusReply, *, before: str) -> None:
+    if settings.as_json:
+        print_json(reply)
+    else:
+        click.echo(before, nl=False)  # a pipe gets it without the sequences
+        _print(reply)
+    sys.stdout.flush()
 
 
 def _print(reply: StatusReply) -> None:
@@ -48,7 +55,7 @@ def _print(reply: StatusReply) -> None:
     say(f"{environment}node {reply.node} {reply.state}, up {words.span(reply.uptime)}")
     if reply.trouble:
         say(f"trouble: {reply.trouble}")
-    say(", ".join(f"{count:,} {state}" for state, count in reply.states.items()) or "no jobs")
+    say(words.by_state(reply.states) or "no jobs")
     aside = {
         "scheduled for later": sum(queue.scheduled or 0 for queue in reply.queues),
         "held": sum(queue.held for queue in reply.queues),

@@ -52,10 +52,30 @@ class Verb(click.Command):
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.examples:
-            with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"  {example}\n")
+        # The filters of runs and of short lists are languages of their own, told in the option.
+        if any(option.name == "where" and option.callback for option in self.params):
+            _write_filters(formatter)
+        _write_lines(formatter, "Examples", self.examples)
+
+
+def _write_filters(formatter: click.HelpFormatter) -> None:
+    from redrive.filters.terms import ARGUMENT, KEYS
+
+    with formatter.section("Filters"):
+        formatter.write_text(
+            "A key narrows, its values widen: `state:dead,retry queue:mail age>10m`. `!` turns a"
+            " term round, `*` stands for anything, quotes take all literally. A word without a"
+            " key is looked for in the task, the last error and the arguments."
+        )
+        formatter.write_text(f"Keys: {', '.join(KEYS)}, {ARGUMENT}NAME, sort.")
+
+
+def _write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
+    """As they stand, however wide."""
+    if lines:
+        with formatter.section(title):
+            for line in lines:
+                formatter.write(f"  {line}\n")
 
 
 class Noun(click.Group):
@@ -87,10 +107,15 @@ class LazyNoun(Noun):
     """Its verbs, by section of the help, are imported when they are used."""
 
     def __init__(
-        self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, str]],
+        notes: Mapping[str, Sequence[str]],
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
+        self.notes = notes
         self._homes = {name: home for homes in sections.values() for name, home in homes.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -112,3 +137,7 @@ class LazyNoun(Noun):
                 formatter.write_dl(
                     [(name, each.get_short_help_str(room)) for name, each in commands if each]
                 )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, lines in self.notes.items():
+            _write_lines(formatter, title, lines)

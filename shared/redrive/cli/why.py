@@ -8,6 +8,7 @@ from redrive.cli import kinds
 from redrive.cli.output import print_fields, print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.cli.words import state_of
 from redrive.models import plain
 
 
@@ -21,7 +22,7 @@ def why(settings: Settings, id: str) -> None:
     if settings.as_json:
         print_json({**plain(reply), "id": id if id.startswith("r") else int(id)})
         return
-    say(f"{reply.id} is {reply.state}: {reply.text}")
+    say(f"{reply.id} is {state_of(reply.state)}: {reply.text}")
     decided = reply.decision
     saw = {**(decided.saw if decided else {}), **reply.saw}
     rule = [("  rule", decided.rule)] if decided else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import datetime
 
 from redrive.clock import SECOND, to_datetime
@@ -10,6 +11,7 @@ from redrive.lifecycle import JobState
 from redrive.models import Job
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_WORDS: dict[str, str] = {JobState.LEASED: "running", JobState.RETRY: "retrying"}
 _COLOURS = {
     "running": "cyan",
     "retrying": "yellow",
@@ -70,19 +72,25 @@ def clock_time(instant: int) -> str:
     return moment.strftime("%H:%M:%S.") + f"{moment.microsecond // 1000:03}"
 
 
+def state_of(state: str) -> str:
+    """A state alone, of a job whose dates are not known."""
+    return _WORDS.get(state, state)
+
+
+def by_state(states: Mapping[str, int]) -> str:
+    """`3 queued, 1 running`."""
+    return ", ".join(f"{count:,} {state_of(state)}" for state, count in states.items())
+
+
 def state_word(job: Job, at: int) -> str:
     """The words of the console, which tell waiting for a date from waiting for a slot."""
     if job.held:
         return "held"
     match job.state:
-        case JobState.LEASED:
-            return "running"
-        case JobState.RETRY:
-            return "retrying"
         case JobState.QUEUED if (job.available_at or 0) > at:
             return "scheduled"
         case state:
-            return str(state)
+            return state_of(state)
 
 
 def colour_of(word: str) -> str | None:

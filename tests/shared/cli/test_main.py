@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from redrive.cli.main import root
+from redrive.errors import Exit
 from redrive.models import plain
 from redrive.protocol.queries import StatusReply
 from redrive.protocol.rows import NodeRow, QueueRow
@@ -265,3 +266,16 @@ def test_a_file_that_cannot_be_written_is_no_defect(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("redrive: /proc/keys")
     assert "defect" not in done.stderr
+
+
+def test_the_help_names_every_exit_code(redrive: Redrive) -> None:
+    told = redrive("--help").out.split("Exit codes:")[1]
+    assert {int(line.split()[0]) for line in told.splitlines() if line.strip()} == {*Exit, 130}
+
+
+def test_a_wrong_value_is_told_without_the_marks_of_the_usage_line(redrive: Redrive) -> None:
+    assert redrive("enqueue", "parse", "x").err.startswith("redrive: 'x' is not KEY=VALUE\n")
+    assert redrive("jobs", "--limit", 0).err.startswith(
+        "redrive: --limit: '0' is no number such as 1, 2 or 50\n"
+    )
+    assert "[x>=1]" not in redrive("jobs", "--help").out

@@ -10,7 +10,8 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Job
 from redrive.protocol.commands import Acted, Outcome
-from redrive.protocol.queries import JobPage, LogReply, PreviewReply
+from redrive.protocol.queries import JobPage, LogReply, PreviewReply, QueuePage
+from redrive.protocol.rows import QueueRow
 from support.peer import Peer
 from support.terminal import in_terminal
 
@@ -41,6 +42,19 @@ def test_a_table_fits_the_terminal_and_only_the_error_is_cut(
     assert len(row) == columns
     assert row.startswith("12  parse  dead ")
     assert row.endswith("…")
+
+
+@pytest.mark.parametrize("columns", [12, 24, 40, 60, 80, 200])
+def test_where_a_table_cannot_fit_its_last_columns_are_left_out_with_a_mark(
+    peer: Peer, folder: Path, columns: int
+) -> None:
+    row = QueueRow(name="documents", states={"queued": 1_000_000, "done": 12_345_678})
+    peer.replies["ListQueues"] = QueuePage(queues=[row], as_of=1)
+    _, out = redrive(folder, "queues", columns=columns, no_color="1")
+    titles, cells = out.splitlines()
+    assert max(len(titles), len(cells)) <= columns
+    assert cells.startswith("documen")
+    assert titles.endswith("…") == (columns < 100)
 
 
 def test_a_state_has_its_colour(jobs: Peer, folder: Path) -> None:
