@@ -23,23 +23,28 @@ LONG_LOG = 256 * 1024 * 1024  # bytes of SQLite's log that somebody keeps from b
 
 
 async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
-    now = engine.clock.now()
-    try:
-        found = await engine.store.read(soundness.look, engine.store.database, now)
-        checks = list(_store(engine, found, now))
-    except RedriveError as problem:
-        checks = [Check(name="store", ok=False, text=problem.message, hint=problem.hint)]
     return DoctorReply(
         checks=[
-            *checks,
+            *await _what_the_store_says(engine),
             *_pools(engine),
             *_disk(engine),
             *_breakers(engine),
-            *await _nodes(engine),
-            *await _outbox(engine),
             await asyncio.to_thread(_config, engine),
         ]
     )
+
+
+async def _what_the_store_says(engine: Engine) -> list[Check]:
+    now = engine.clock.now()
+    try:
+        found = await engine.store.read(soundness.look, engine.store.database, now)
+        return [
+            *_store(engine, found, now),
+            *await _nodes(engine),
+            *await _outbox(engine),
+        ]
+    except RedriveError as problem:
+        return [Check(name="store", ok=False, text=problem.message, hint=problem.hint)]
 
 
 def _store(engine: Engine, found: Soundness, now: int) -> Iterator[Check]:

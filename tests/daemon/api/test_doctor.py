@@ -14,7 +14,7 @@ from redrived.engine.engine import Engine
 from redrived.store import soundness
 from redrived.store.say import Said, say
 from support.clock import FakeClock
-from support.databases import postgresql_url
+from support.databases import other_server, postgresql_url
 from support.engines import an_engine
 
 ASKER = Asker(who="me", role="viewer")
@@ -54,6 +54,17 @@ async def test_a_bad_config_on_disk_is_found_before_the_next_start(tmp_path: Pat
         (tmp_path / "config.toml").write_text("[task.new]")
         found = await findings(engine)
     assert "task" in found["config on disk"].text
+
+
+async def test_a_database_that_is_away_is_one_finding_and_hides_no_other(tmp_path: Path) -> None:
+    with other_server() as server:
+        async with an_engine(tmp_path, url=server.url, clock=SystemClock()) as engine:
+            engine.disk.room = Room(str(tmp_path), free=1, total=10)
+            server.stop()
+            found = await findings(engine)
+            server.start()
+    assert found.keys() == {"store", "disk"}
+    assert "the store cannot be asked now" in found["store"].text
 
 
 async def test_a_large_store_is_not_looked_at_for_ever(
