@@ -129,6 +129,12 @@ def test_a_run_is_done_when_all_of_it_is() -> None:
     assert go_on(definition, DONE, SKIPPED) == [Finish(state=RunState.DONE)]
 
 
+@pytest.mark.parametrize("name", ["b", "fetchURL", "parse-2"])
+def test_a_failed_step_whose_name_is_no_word_is_named_as_it_is(name: str) -> None:
+    [skip, _] = go_on(pipeline(step(name), step("next")), DEAD, WAITING)
+    assert skip == Skip(step="next", why=f"Step {name} failed; next skipped")
+
+
 def test_what_follows_a_failure_is_skipped_and_says_after_what() -> None:
     definition = pipeline(step("request"), step("download"), step("index"))
     assert go_on(definition, DEAD, WAITING, WAITING) == [

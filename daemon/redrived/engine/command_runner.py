@@ -25,6 +25,7 @@ from redrived.engine.settler import Settler
 from redrived.engine.signs import Signs
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.commands import Commands
+from redrived.processes.environment import UnfitArguments
 from redrived.processes.notify_socket import Notice
 from redrived.processes.spawn import NoRoom
 from redrived.store.begin import Begun, begin
@@ -159,6 +160,9 @@ class CommandRunner:
             )
         except NoRoom as error:
             self._settler.no_room(job, attempt.unlogged_begin, str(error))
+            return None
+        except UnfitArguments as error:
+            self._settler.unfit(job, attempt.unlogged_begin, str(error), "validation_error")
             return None
         except RedriveError as error:
             self._settler.unfit(job, attempt.unlogged_begin, str(error))

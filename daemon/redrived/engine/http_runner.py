@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from redrive.clock import SECOND, Clock
 from redrive.config.sections import HttpCall
 from redrive.errors import RedriveError
-from redrive.rules import Evidence
+from redrive.rules import Evidence, Said
 from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
@@ -103,4 +103,5 @@ def _evidence(job: InHand, failed: Failed) -> Evidence:
         exception=failed.exception,
         status=failed.status,
         retry_after=failed.retry_after,
+        said=Said(category="permanent", type=failed.refused) if failed.refused else None,
     )

@@ -208,13 +208,15 @@ class Settler:
                 first = ("action_lost", {"how": evidence.message})
                 self._decide(None, msgspec.structs.replace(told, first=first))
 
-    def unfit(self, job: InHand, began_at: int | None, why: str) -> None:
+    def unfit(
+        self, job: InHand, began_at: int | None, why: str, error_type: str = "template"
+    ) -> None:
         """What is to be run cannot be made of the job's arguments."""
         evidence = Evidence(
             task=job.task,
             stage=job.step or job.task,
             message=why,
-            said=Said(category="permanent", type="template"),
+            said=Said(category="permanent", type=error_type),
         )
         ended = self._failed(job, evidence)
         now = self._clock.now()

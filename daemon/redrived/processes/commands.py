@@ -17,7 +17,7 @@ import msgspec
 
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.command import Command, CommandRun, Exit
-from redrived.processes.environment import arguments, inherited
+from redrived.processes.environment import arguments, check_words, inherited
 from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
 from redrived.processes.output import Output, Outputs
@@ -44,7 +44,10 @@ class Commands:
     def start(
         self, command: Command, on_notice: Callable[[Notice], None] | None = None
     ) -> CommandRun | Exit:
-        """A run; or its end, when there is nothing to run. Raises `NoRoom` to try again later."""
+        """A run; or its end, when there is nothing to run.
+
+        Raises `NoRoom` to try again later, `UnfitArguments` when that is of no use.
+        """
         with ExitStack() as cleanup:
             try:
                 output = self._outputs.open(command.job, command.execution)
@@ -104,9 +107,11 @@ class Commands:
             env["REDRIVE_RUN"] = command.run
         if isinstance(command.line, str):
             path = self._folder / f"{command.name}.json"
+            env |= arguments(command.args) | {"REDRIVE_ARGS": str(path)}
             cleanup.callback(path.unlink, missing_ok=True)
             path.write_bytes(msgspec.json.encode(command.args))
-            env |= arguments(command.args) | {"REDRIVE_ARGS": str(path)}
+        else:
+            check_words(command.line)
         if on_notice is not None:
             heard = NotifySocket(str(self._folder / f"{command.name}.notify"), on_notice)
             cleanup.callback(heard.close)

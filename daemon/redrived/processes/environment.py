@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from redrive.errors import RedriveError
 from redrive.models import Json
 
 _INHERITED = ("PATH", "HOME", "LANG", "TZ")
 _LONGEST_ARGUMENT = 64 * 1024  # the kernel's limit for one entry is 128 KiB; the file has all
+
+
+class UnfitArguments(RedriveError):
+    """A command would not find its arguments as they are."""
+
+    code = "unfit_arguments"
 
 
 def inherited() -> dict[str, str]:
@@ -25,10 +32,33 @@ def inherited() -> dict[str, str]:
 
 
 def arguments(args: Mapping[str, Json]) -> dict[str, str]:
-    """`REDRIVE_ARG_NAME` for every argument that fits into an environment."""
+    """`REDRIVE_ARG_NAME` for every argument; those that are too long are in the file only."""
     entries: dict[str, str] = {}
+    names: dict[str, str] = {}  # by variable
     for name, value in args.items():
+        variable = "REDRIVE_ARG_" + re.sub(r"[^A-Za-z0-9]", "_", name).upper()
+        other = names.setdefault(variable, name)
+        if other != name:
+            raise UnfitArguments(
+                f"arguments {other!r} and {name!r} would both be ${variable}",
+                hint="give them names that differ by more than case and punctuation",
+            )
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        if "\0" not in text and len(text) <= _LONGEST_ARGUMENT:
-            entries["REDRIVE_ARG_" + re.sub(r"[^A-Za-z0-9]", "_", name).upper()] = text
+        if "\0" in text:
+            raise UnfitArguments(
+                f"argument {name!r} holds a NUL character, which no variable can",
+                hint="encode it, as base64 say",
+            )
+        if len(text) <= _LONGEST_ARGUMENT:
+            entries[variable] = text
     return entries
+
+
+def check_words(words: Sequence[str]) -> None:
+    """A program and its arguments; the kernel takes a NUL character for the end of a word."""
+    for place, word in enumerate(words):
+        if "\0" in word:
+            raise UnfitArguments(
+                f"word {place} of the command holds a NUL character, which no argument can",
+                hint="encode it, as base64 say",
+            )

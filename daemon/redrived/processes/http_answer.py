@@ -41,10 +41,19 @@ class Failed(Struct, frozen=True, kw_only=True):
     status: int | None = None
     retry_after: float | None = None  # seconds
     exception: tuple[str, ...] = ()  # with their modules, the raised class first, then its bases
+    refused: str | None = None  # by us; the type of the error: trying again would not help
 
 
 class CallRefused(Exception):
     """The request, a redirect or the answer goes beyond what the config allows."""
+
+    error_type = "config_error"
+
+
+class TooMuch(CallRefused):
+    """More than a limit of the config."""
+
+    error_type = "limit_exceeded"
 
 
 async def conclude(
@@ -59,7 +68,7 @@ async def conclude(
     status = response.status_code
     if status in task.expect or (not task.expect and response.is_success):
         if len(body) > task.max_response:
-            raise CallRefused(f"more than {task.max_response} bytes; see `max_response`")
+            raise TooMuch(f"more than {task.max_response} bytes; see `max_response`")
         return _answer(response, bytes(body))
     excerpt = body[: 4 * _EXCERPT].decode(errors="replace")[:_EXCERPT].strip()
     return Failed(

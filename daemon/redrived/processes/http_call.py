@@ -19,7 +19,7 @@ from msgspec import Struct
 from redrive._version import __version__
 from redrive.config.sections import HttpCall
 from redrived.processes.addresses import is_link_local, is_private, resolve
-from redrived.processes.http_answer import Answered, CallRefused, Failed, conclude
+from redrived.processes.http_answer import Answered, CallRefused, Failed, TooMuch, conclude
 
 if TYPE_CHECKING:
     import httpx
@@ -50,7 +50,11 @@ async def call(task: HttpCall, *, deadline: float | None, now: float) -> Answere
     try:
         hop = _first_hop(task)
     except (httpx.InvalidURL, TypeError, ValueError) as error:
-        return Failed(message=f"the request cannot be made: {error}", exception=_names(error))
+        return Failed(
+            message=f"the request cannot be made: {error}",
+            exception=_names(error),
+            refused=CallRefused.error_type,
+        )
     timeout = asyncio.timeout(deadline)
     try:
         async with timeout, _client(task, deadline) as client:
@@ -59,7 +63,8 @@ async def call(task: HttpCall, *, deadline: float | None, now: float) -> Answere
         reason = str(error) or type(error).__name__
         if timeout.expired():
             reason = f"no answer within {deadline:g} s"
-        return Failed(message=f"{hop}: {reason}", exception=_names(error))
+        refused = error.error_type if isinstance(error, CallRefused) else None
+        return Failed(message=f"{hop}: {reason}", exception=_names(error), refused=refused)
 
 
 async def _follow(
@@ -79,7 +84,7 @@ async def _follow(
         finally:
             await response.aclose()
         hop = _next_hop(hop, response.status_code, location)
-    raise CallRefused(f"more than {task.redirects} redirects")
+    raise TooMuch(f"more than {task.redirects} redirects; see `redirects`")
 
 
 def _first_hop(task: HttpCall) -> Hop:
@@ -139,7 +144,7 @@ async def _send(client: httpx.AsyncClient, task: HttpCall, hop: Hop) -> httpx.Re
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             refusal = error
-    raise refusal or CallRefused(f"{hop.url.host} has no address")
+    raise refusal or httpx.ConnectError(f"{hop.url.host} has no address")
 
 
 async def _allowed_addresses(task: HttpCall, hop: Hop) -> list[str]:

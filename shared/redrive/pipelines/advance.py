@@ -106,13 +106,18 @@ def _barrier(step: Step, states: Mapping[str, StepState], barred: dict[str, str]
     return None
 
 
+def _opening(step: str) -> str:
+    """The step at the head of a sentence: a word gets a capital, a name stays as it is."""
+    is_word = len(step) > 1 and step.isalpha() and step.islower()
+    return step.capitalize() if is_word else f"Step {step}"
+
+
 def _next(
     step: Step, run: RunFacts, states: Mapping[str, StepState], barrier: str | None
 ) -> Action | None:
     if barrier is not None:
         how = "cancelled" if states[barrier] is StepState.CANCELLED else "failed"
-        return Skip(step=step.name, why=f"{barrier[:1].upper()}{barrier[1:]} {how}; "
-                    f"{step.name} skipped")  # fmt: skip
+        return Skip(step=step.name, why=f"{_opening(barrier)} {how}; {step.name} skipped")
     if any(states[need] in UNSETTLED for need in step.needs):
         return None
     if step.when is not None:

@@ -60,6 +60,12 @@ grace = "100ms"
 command = ["sleep", "60"]
 heartbeat = { from = "output", every = "50ms", stalled_after = "300ms" }
 grace = "100ms"
+[tasks.by_shell]
+command = "echo $REDRIVE_ARG_X"
+retry = "quick"
+[tasks.metadata]
+http = { url = "http://169.254.169.254/latest" }
+retry = "quick"
 [tasks.flood]
 command = "yes"
 limits = { output = "1M" }
@@ -189,6 +195,28 @@ async def test_a_permanent_failure_is_dead_at_once(folder: Path) -> None:
         job = await bench.ended(id)
 
         assert (job.state, job.reason, job.attempts) == (JobState.DEAD, "permanent", 1)
+
+
+APART = "give them names that differ by more than case and punctuation"
+ENCODED = "which no argument can; encode it, as base64 say"
+METADATA = "http://169.254.169.254/latest"
+ALLOWED = "see `allow_link_local`"
+
+
+async def test_what_cannot_be_run_as_it_is_is_dead_at_once_and_says_why(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [shell] = await bench.enqueue("by_shell", x=1, X=2)
+        [words] = await bench.enqueue("echo", text="a\0b", code=0)
+        [call] = await bench.enqueue("metadata")
+        ended = [await bench.ended(id) for id in (shell, words, call)]
+
+        assert [job.reason for job in ended] == ["permanent"] * 3
+        errors = [(job.error.error_type, job.error.message) for job in ended if job.error]
+        assert errors == [
+            ("validation_error", f"arguments 'x' and 'X' would both be $REDRIVE_ARG_X; {APART}"),
+            ("validation_error", f"word 2 of the command holds a NUL character, {ENCODED}"),
+            ("config_error", f"GET {METADATA}: 169.254.169.254 is a link-local address; {ALLOWED}"),
+        ]
 
 
 async def test_a_snooze_does_not_use_up_an_attempt_and_once_is_once(folder: Path) -> None:

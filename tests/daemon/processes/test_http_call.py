@@ -172,6 +172,7 @@ async def test_a_body_without_end_is_read_no_further_than_allowed(server: Server
     server.endless.add("/flood")
     outcome = await failure(HttpCall(url=server.url("/flood"), max_response=100_000))
     assert "more than 100000 bytes; see `max_response`" in outcome.message
+    assert outcome.refused == "limit_exceeded"
 
 
 async def test_a_refusal_with_an_endless_body_is_still_that_refusal(server: Server) -> None:
@@ -209,6 +210,7 @@ async def test_a_loop_of_redirects_ends(server: Server) -> None:
     server.lay("/", "302 Found", "Location: /")
     outcome = await failure(HttpCall(url=server.url(), redirects=3))
     assert "more than 3 redirects" in outcome.message
+    assert outcome.refused == "limit_exceeded"
     assert len(server.requests) == 4
 
 
@@ -251,6 +253,7 @@ async def test_an_allowed_redirect_takes_no_secrets_along(server: Server) -> Non
 async def test_link_local_addresses_are_refused(url: str) -> None:
     outcome = await failure(HttpCall(url=url, allow_private_redirects=True))
     assert "link-local" in outcome.message
+    assert outcome.refused == "config_error"
 
 
 async def test_a_name_that_resolves_to_a_link_local_address_is_refused(
@@ -271,6 +274,7 @@ async def test_only_http_is_called(url: str) -> None:
     outcome = await failure(HttpCall(url=url))
     assert outcome.status is None
     assert "only http and https" in outcome.message or "cannot be made" in outcome.message
+    assert outcome.refused == "config_error"
 
 
 async def test_a_redirect_to_a_file_is_refused(server: Server) -> None:
