@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.errors import UsageProblem
+from redrive.errors import WrongState
 from redrive.protocol.rows import BatchRow, GateRow
 from redrived.store import batch_pages
 from redrived.store.runs import NewRun, start
@@ -251,7 +251,7 @@ def test_a_batch_is_of_one_pipeline(track: Track) -> None:
         version=1,
         runs=order.runs,
     )
-    with pytest.raises(UsageProblem, match="the batch 'b' is one of pipeline 'p'"):
+    with pytest.raises(WrongState, match="the batch 'b' is one of pipeline 'p'"):
         track.ground.do(start, other)
 
 
