@@ -13,7 +13,7 @@ from redrive.models import Event, Job
 from redrived.store import events, jobs, tallies
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
-from redrived.store.group import Entry, Operation, run_group
+from redrived.store.group import Entry, GroupFailed, Operation, run_group
 from redrived.store.leases import Leased, lease
 from redrived.store.picking import Berth, InHand, Room, TaskRules
 from redrived.store.schema import migrate
@@ -41,12 +41,18 @@ class Ground:
 
     def commit(self, entries: Sequence[Entry[Any, Any]]) -> list[Any]:
         """One group, in one commit; what each entry was answered."""
-        with self.database.writers.connect() as connection, connection.begin():
-            now = self.clock.now()
-            unit = Unit(connection, self.database, self.node, now)
-            landed = run_group(unit, list(entries), careful=True)
+        try:
+            landed = self._try(entries)
+        except GroupFailed:
+            landed = self._try(entries, careful=True)
         self.landed.append(landed)
         return [entry.answer for entry in entries]
+
+    def _try(self, entries: Sequence[Entry[Any, Any]], *, careful: bool = False) -> Landed:
+        with self.database.writers.connect() as connection, connection.begin():
+            now = self.clock.now()
+            unit = Unit(connection, self.database, self.node, now, careful=careful)
+            return run_group(unit, list(entries))
 
     def do(self, operation: Operation[Item, Result], item: Item) -> Result:
         (answer,) = self.commit([Entry(operation, item, None, must_land=False)])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from redrived.store.unit import Unit, to_json
+from redrived.store.unit import NeedsCare, Unit, to_json
 
 # Spelled so that PostgreSQL looks each job up by its id: the index of what is leased seems
 # short to it, but holds a trace of all that has been leased since the last vacuum.
 IS_LEASED = "jobs.state || '' = 'leased'"
+IS_CURRENT = f"jobs.id = r.job AND jobs.lease = r.lease AND {IS_LEASED}"
 
 
 class Fenced(Protocol):
@@ -69,6 +70,17 @@ def in_time(unit: Unit, items: Sequence[Fenced], *, unbegun: bool = False) -> li
         answers.append(lease not in gone)
         gone.add(lease)
     return answers
+
+
+def presumed_in_time(unit: Unit, items: Sequence[Fenced]) -> list[bool]:
+    """The same for a change that is itself fenced: nearly always all are, and it would tell."""
+    return in_time(unit, items) if unit.careful else [True] * len(items)
+
+
+def confirm(unit: Unit, changed: int, presumed: int) -> None:
+    """Go on if as many rows were current as was presumed."""
+    if changed != presumed and not unit.careful:
+        raise NeedsCare
 
 
 def note_late(unit: Unit, late: Sequence[tuple[Attempted, str]]) -> None:

@@ -63,19 +63,17 @@ def run_group(
     unit: Unit,
     entries: list[Entry[Any, Any]],
     standing: Callable[[], Entry[Any, Any] | None] = lambda: None,
-    *,
-    careful: bool = False,
 ) -> Landed:
     """Do everything the entries ask for, and write down what was said.
 
     When that makes something ready, what stands for this joins them and is done last.
 
-    With care each operation fails alone, for which it needs a savepoint. Failing is so rare
-    that nobody pays for one until it has happened.
+    In a careful unit each operation fails alone, for which it needs a savepoint. Failing is so
+    rare that nobody pays for one until it has happened.
     """
     if not unit.database.is_sqlite and any(needs_turn(e.operation, e.item) for e in entries):
         unit.lock("turn")
-    run = _run_carefully if careful else _run
+    run = _run_carefully if unit.careful else _run
     for operation, group in groupby(list(entries), key=lambda entry: entry.operation):
         run(unit, operation, list(group))
     if unit.has_made_ready and (joins := standing()) is not None:

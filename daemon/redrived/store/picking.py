@@ -125,6 +125,11 @@ class Picker:
     def __init__(self, room: Room, running: Running) -> None:
         self.room = room
         self.picked = Picked([], [], [], set())
+        # Filled anew when the group is done again: the room stays as it was offered.
+        self._berths = {
+            pool: [Berth(berth.worker, berth.share, berth.empty) for berth in berths]
+            for pool, berths in room.berths.items()
+        }
         self._slots = room.slots
         self._used = dict(room.used)
         self._queues = dict(running.queues)
@@ -210,7 +215,7 @@ class Picker:
         slots = max(0, self._free_slots(queue))
         if rules.pool is None:
             return slots
-        berths = self.room.berths.get(rules.pool, ())
+        berths = self._berths.get(rules.pool, ())
         alone = rules.hand == 1 or self.queue_rules(queue).limited
         empty = sum(1 for berth in berths if berth.empty and not berth.jobs)
         if alone:
@@ -241,7 +246,7 @@ class Picker:
         return True
 
     def _berth(self, queue: str, pool: str, cost: float, alone: bool) -> Berth | None:
-        for berth in self.room.berths.get(pool, ()):
+        for berth in self._berths.get(pool, ()):
             untouched = berth.empty and not berth.jobs
             if untouched:
                 if self._free_slots(queue) <= 0:

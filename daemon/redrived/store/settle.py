@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
-from redrived.store.fence import in_time, note_late
+from redrived.store.fence import IS_CURRENT, confirm, note_late, presumed_in_time
 from redrived.store.progress import Settled, settled
 from redrived.store.tables import HELD
 from redrived.store.turns import apart
@@ -72,18 +72,19 @@ def _moves_others(job: Completed | Ended) -> bool:
 def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int]]:
     """Mark attempts done; answers with the jobs of each batch whose lease was no longer theirs."""
     reported = [job for batch in batches for job in batch]
-    valid = in_time(unit, reported)
+    valid = presumed_in_time(unit, reported)
     note_late(unit, [(job, "done") for job, ok in zip(reported, valid, strict=True) if not ok])
     done = list(compress(reported, valid))
-    unit.each(
-        [(job.job, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
-        ("job bigint", "began_at bigint", "ended_at bigint", "result", "metrics"),
+    changed = unit.each(
+        [(job.job, job.lease, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
+        _DONE_COLUMNS,
         "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
         " started_at = coalesce(r.began_at, started_at),"
         " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result, metrics = r.metrics,"
         " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
-        " ending = NULL, ending_by = NULL FROM {rows} WHERE jobs.id = r.job",
+        f" ending = NULL, ending_by = NULL FROM {{rows}} WHERE {IS_CURRENT}",
     )
+    confirm(unit, changed, len(done))
     unit.emit_all(_success_events(unit, done))
     for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
         unit.moved(queue, task, JobState.LEASED, JobState.DONE, n)
@@ -98,6 +99,16 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     )
     answers = iter(valid)
     return [{job.job for job in batch if not next(answers)} for batch in batches]
+
+
+_DONE_COLUMNS = (
+    "job bigint",
+    "lease bigint",
+    "began_at bigint",
+    "ended_at bigint",
+    "result",
+    "metrics",
+)
 
 
 def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
@@ -115,7 +126,7 @@ def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
 @apart(unless=_moves_others)
 def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
     """Write down what became of attempts that did not succeed; False where the lease was stale."""
-    valid = in_time(unit, items)
+    valid = presumed_in_time(unit, items)
     late = [item for item, ok in zip(items, valid, strict=True) if not ok]
     note_late(unit, [(item, item.error_type or item.state) for item in late])
     current = list(compress(items, valid))
@@ -145,10 +156,11 @@ def _of_runs(items: Iterable[Ended]) -> Iterator[Settled]:
 
 
 def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
-    unit.each(
+    changed = unit.each(
         [
             (
                 item.job,
+                item.lease,
                 item.state,
                 _waits(unit, item),
                 item.available_at,
@@ -178,12 +190,14 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
         " snoozes = jobs.snoozes + r.snoozes, error = coalesce(r.error, jobs.error),"
         " error_type = coalesce(r.error_type, jobs.error_type),"
         " fingerprint = coalesce(r.fingerprint, jobs.fingerprint),"
-        " metrics = coalesce(r.metrics, jobs.metrics) FROM {rows} WHERE jobs.id = r.job",
+        f" metrics = coalesce(r.metrics, jobs.metrics) FROM {{rows}} WHERE {IS_CURRENT}",
     )
+    confirm(unit, changed, len(items))
 
 
 _END_COLUMNS = (
     "job bigint",
+    "lease bigint",
     "state",
     "waits",
     "available_at bigint",

@@ -58,10 +58,23 @@ class Landed(msgspec.Struct, frozen=True):
     gate_opens_at: int | None = None  # the earliest gate whose timer has been set
 
 
+class NeedsCare(Exception):
+    """The short way, on which nothing is looked at first, does not do for this group."""
+
+
 class Unit:
     """One group of operations on its way into one commit."""
 
-    def __init__(self, connection: Connection, database: Database, node: str, now: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        database: Database,
+        node: str,
+        now: int,
+        *,
+        careful: bool = False,
+    ) -> None:
+        self.careful = careful  # the short way has failed: see `NeedsCare`
         self.connection = connection
         self.database = database
         self.node = node
@@ -87,18 +100,23 @@ class Unit:
 
     def each(
         self, rows: Sequence[Sequence[Any]], columns: Columns, statement: str, **parameters: Any
-    ) -> None:
-        """Run a statement with `FROM {rows}` over rows that have nothing to do with each other."""
-        done = 0
+    ) -> int:
+        """Run a statement with `FROM {rows}` over rows that have nothing to do with each other.
+
+        Answers how many rows of its table it changed.
+        """
+        done = changed = 0
         for size in CHUNKS if self.database.is_sqlite else ():
             while len(rows) - done >= size:
                 by_chunk = chunked(statement, columns, size)
                 chunk = by_chunk.parameters(rows[done : done + size], parameters)
-                self.connection.exec_driver_sql(by_chunk.text, chunk)
+                changed += self.connection.exec_driver_sql(by_chunk.text, chunk).rowcount
                 done += size
         if done < len(rows):
             source = self.database.rows(*columns)
-            self.over(rows[done:], statement.replace("{rows}", source), **parameters)
+            one = statement.replace("{rows}", source)
+            changed += self.over(rows[done:], one, **parameters).rowcount
+        return changed
 
     def fetch(
         self, rows: msgspec.json.Decoder[Records], columns: Sequence[str], rest: str, **named: Any

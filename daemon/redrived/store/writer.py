@@ -32,7 +32,7 @@ from redrive.errors import RedriveError, TryLater
 from redrived.store.database import Database, Trouble, said
 from redrived.store.group import Entry, GroupFailed, Item, Operation, Result, run_group
 from redrived.store.receipts import taken
-from redrived.store.unit import Landed, Unit
+from redrived.store.unit import Landed, NeedsCare, Unit
 
 log = logging.getLogger(__name__)
 
@@ -176,7 +176,7 @@ class Writer:
         try:
             return self._try(group)
         except GroupFailed as failed:
-            if len(group) == 1:
+            if len(group) == 1 and not isinstance(failed.error, NeedsCare):
                 raise failed.error from None
             return self._try(group, careful=True)
 
@@ -186,8 +186,8 @@ class Writer:
                 return landed
             with connection.begin():
                 now, transaction = self.database.begin(connection, self.clock.now())
-                unit = Unit(connection, self.database, self.node, now)
-                landed = run_group(unit, group, self._take_standing, careful=careful)
+                unit = Unit(connection, self.database, self.node, now, careful=careful)
+                landed = run_group(unit, group, self._take_standing)
                 if transaction is not None:
                     self._doubt = Doubt(transaction, group, landed)
             self._doubt = None

@@ -15,7 +15,7 @@ from redrived.store import jobs
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.leases import lease
-from redrived.store.picking import Room, TaskRules
+from redrived.store.picking import Berth, Room, TaskRules
 from redrived.store.unit import Landed, Unit
 from support.clock import FakeClock
 from support.ground import Ground
@@ -111,6 +111,16 @@ async def test_each_operation_of_a_group_fails_alone(
     assert sum(len(landed.events) for landed in opened.landed) == 2
     assert opened.store.writer.trouble is None
     check(ground)
+
+
+async def test_a_lease_in_a_group_that_is_done_again_takes_each_job_once(
+    opened: OpenStore,
+) -> None:
+    room = Room(slots=1, berths={"p": [Berth("w")]}, tasks={"work": TaskRules(pool="p", hand=10)})
+    await opened.store.submit(enqueue, Order(jobs=[WORK, WORK]))
+    leased, _ = await group(opened, (lease, room), (add_then_fail_if_bad, "bad"))
+
+    assert [job.id for job in leased.picked.jobs()] == [1, 2]
 
 
 async def test_what_failed_alone_says_nothing_and_counts_nothing(
@@ -245,7 +255,8 @@ async def test_what_was_withdrawn_is_not_done(opened: OpenStore) -> None:
 
     assert standing.cancelled()
     job = await opened.store.read(jobs.get, placed.id)
-    assert job is not None and job.state == "queued"
+    assert job is not None
+    assert job.state == "queued"
     assert [landed.made_ready for landed in opened.landed] == [True]
 
 
