@@ -94,6 +94,8 @@ def queues() -> list[QueueRow]:
             running=8,
             states={"queued": 1204, "retry": 31, "dead": 2, "done": 80_000},
             oldest_ready_at=NOW - 252 * SECOND,
+            ready=1204,
+            retrying=31,
         ),
         QueueRow(
             name="reports",
@@ -103,6 +105,8 @@ def queues() -> list[QueueRow]:
             running=3,
             states={"queued": 12, "retry": 4, "dead": 398, "done": 9_000},
             oldest_ready_at=NOW - 21 * SECOND,
+            ready=12,
+            retrying=4,
         ),
         QueueRow(
             name="imports",
@@ -113,6 +117,9 @@ def queues() -> list[QueueRow]:
             paused_why="vendor outage",
             states={"queued": 640, "dead": 12, "done": 1_100},
             oldest_ready_at=NOW - 63 * MINUTE,
+            ready=600,
+            scheduled=28,
+            held=12,
         ),
         QueueRow(name="default", concurrency=16, running=1, states={"done": 1_104}, priority=10),
     ]

@@ -6,9 +6,11 @@ from msgspec.structs import replace
 
 from redrive.models import Event
 from redrive.protocol.commands import ControlRedrive, Undo
+from redrive.protocol.queries import ReadLog
 from redrive.protocol.rows import Attention
 from redrive_tui.screens.dead import DeadPane
 from redrive_tui.screens.events import EventsPane
+from redrive_tui.screens.nodes import TAIL
 from support import incident
 from support.stage import on_stage
 
@@ -120,6 +122,17 @@ async def test_a_paused_queue_says_by_whom_and_why() -> None:
         assert 'PAUSED since 13:10:20 by anna: "vendor outage"' in stage.text
 
 
+async def test_a_queue_tells_what_is_ready_from_what_waits_for_more_than_a_slot() -> None:
+    async with on_stage(size=(140, 30)) as stage:
+        await stage.press("5", "down", "down")
+        assert "waiting  600 ready · 28 scheduled · 12 held" in stage.text
+        titles, row = (stage.line_with(words) for words in ("READY", "◌ imports"))
+        place = titles.index("SCHEDULED")
+        assert row[place : place + 9].strip() == "28"
+        assert "600" in row
+        assert "640" not in row
+
+
 async def test_a_schedule_shows_its_last_and_its_next_fires() -> None:
     async with on_stage() as stage:
         await stage.press("6")
@@ -136,6 +149,46 @@ async def test_a_node_shows_what_it_runs_and_another_version_is_marked() -> None
         assert stage.line_with("w3").rstrip().endswith("0.9.1 !")
         await stage.press("down", "down")
         assert "RUNNING ON w3" in stage.text
+
+
+async def test_what_runs_on_a_node_shows_its_progress_and_its_last_words() -> None:
+    for width in (120, 80):
+        async with on_stage(size=(width, 30)) as stage:
+            await stage.press("7")
+            words = stage.line_with("233").split()
+            assert words[words.index("62%") :][:2] == ["62%", "ERROR"]
+            assert ReadLog(id=233, tail=True, limit=TAIL) in stage.source.asked
+
+
+async def test_last_words_are_heard_although_printing_is_no_event() -> None:
+    async with on_stage() as stage:
+        await stage.press("7")
+        stage.source.log += b"one line more\n"
+        await stage.pass_time(2)
+        assert "one line more" in stage.line_with("233")
+
+
+async def test_how_many_slots_are_taken_is_drawn() -> None:
+    async with on_stage() as stage:
+        await stage.press("7")
+        assert "8/8      ▰▰▰▰  mail" in stage.line_with("w1 leader")
+        assert "1/16     ▱▱▱▱  default" in stage.line_with("w2")
+
+
+async def test_a_job_on_a_node_is_explained_and_killed_from_the_list_of_nodes() -> None:
+    async with on_stage() as stage:
+        await stage.press("7", "x")
+        assert "Why is job 233 where it is?" in stage.text
+        await stage.press("escape", "K")
+        assert "kill job 233" in stage.text
+
+
+async def test_where_there_is_no_job_a_key_for_jobs_says_so() -> None:
+    source = incident.source()
+    source.jobs = []
+    async with on_stage(source) as stage:
+        await stage.press("7", "K", "x")
+        assert stage.toasts == ["there is no job under the cursor"] * 2
 
 
 async def test_events_come_as_they_happen_and_what_is_missing_is_drawn() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from redrive_tui.output_text import Lines, is_error
+from redrive_tui.output_text import Lines, is_error, last_line
 
 
 def test_a_line_is_given_out_when_its_end_has_come() -> None:
@@ -32,3 +32,9 @@ def test_of_a_progress_bar_the_last_state_is_left() -> None:
 def test_a_line_that_speaks_of_an_error_is_found() -> None:
     assert is_error("2026 ERROR smtp 451")
     assert not is_error("all is well")
+
+
+def test_the_last_words_are_the_last_line_that_says_anything() -> None:
+    assert last_line(b"one\n10%\r20%\n\n  \n") == "20%"
+    assert last_line(b"one\ntwo") == "two"
+    assert last_line(b"") == ""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord, Job
+from redrive.models import ErrorRecord, Job, Progress
 from redrive_tui.formatting import Line, Look, ago, duration, percent, state_word, until
 from redrive_tui.sanitize import clean
 
@@ -52,6 +52,16 @@ def _running(job: Job, now: int, look: Look) -> Line:
         return [*ran, (f" {text}", "dim")]
     share = min(1.0, progress.done / progress.total)
     return [*ran, *look.bar(share, 5), (f" {percent(share)}", "text")]
+
+
+def progress_words(progress: Progress | None) -> str:
+    """How far it says it is, in few words."""
+    if progress is None:
+        return ""
+    share = ""
+    if progress.total and progress.done is not None:
+        share = percent(min(1.0, progress.done / progress.total))
+    return " ".join(part for part in (share, clean(progress.text or "", 60)) if part)
 
 
 def last_error(job: Job, *, late: bool = False) -> Line:

@@ -28,6 +28,12 @@ def _overprinted(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]
 
 
+def last_line(data: bytes) -> str:
+    """The last line of some output that says anything."""
+    lines = Lines().feed(data, finished=True)
+    return next((line for line in reversed(lines) if line.strip()), "")
+
+
 def is_error(line: str) -> bool:
     low = line.lower()
     return any(word in low for word in ERROR_WORDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from redrive.clock import SECOND
 from redrive.protocol.queries import ListNodes, ListQueues, NodePage, QueuePage, Status, StatusReply
@@ -53,7 +54,7 @@ async def status(engine: Engine, asker: Asker, request: Status) -> StatusReply:
 
     seq, waiting, soon = await engine.store.read(ask)
     queues = queue_rows(engine, waiting)
-    nodes = await engine.nodes()
+    nodes = await node_rows(engine)
     return StatusReply(
         seq=seq,
         at=now,
@@ -81,7 +82,16 @@ async def list_queues(engine: Engine, asker: Asker, request: ListQueues) -> Queu
 
 
 async def list_nodes(engine: Engine, asker: Asker, request: ListNodes) -> NodePage:
-    return NodePage(nodes=await engine.nodes(), as_of=await engine.store.read(events.head))
+    return NodePage(nodes=await node_rows(engine), as_of=await engine.store.read(events.head))
+
+
+async def node_rows(engine: Engine) -> list[NodeRow]:
+    """Every node as it last told of itself, this one as it is now."""
+    busy = engine.dispatcher.busy().total()
+    return [
+        replace(node, busy=busy) if node.name == engine.node else node
+        for node in await engine.nodes()
+    ]
 
 
 def queue_rows(engine: Engine, waiting: Waiting) -> list[QueueRow]:

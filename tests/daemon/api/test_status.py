@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from redrive.protocol.commands import Enqueue, JobOrder, PauseIt
-from redrive.protocol.queries import ListQueues, Status
+from redrive.protocol.queries import ListNodes, ListQueues, Status
 from redrive.protocol.rows import QueueRow
 from redrived.api import pausing
-from redrived.api.status import list_queues, status
+from redrived.api.status import list_nodes, list_queues, status
+from redrived.engine.node import Node
+from redrived.notify import Notifier
 from support.engine import TESTER, Bench, running
 
 CONFIG = """
@@ -61,3 +63,16 @@ async def test_a_queue_without_jobs_has_nothing_scheduled(tmp_path: Path) -> Non
     async with running(tmp_path, CONFIG) as bench:
         queue = await slow(bench)
         assert (queue.ready, queue.scheduled, queue.held, queue.retrying) == (0, 0, 0, 0)
+
+
+async def test_the_slots_in_use_are_told_as_they_are_now(tmp_path: Path) -> None:
+    """The row of a node is as old as its last beat, which here there never is another of."""
+    async with running(tmp_path, CONFIG) as bench:
+        await Node(bench.engine, Notifier()).arrive()
+        [id] = await bench.enqueue("work")
+        await bench.event("action_started", id)
+
+        [node] = (await status(bench.engine, TESTER, Status())).nodes
+        assert (node.busy, node.slots) == (1, 4)
+        page = await list_nodes(bench.engine, TESTER, ListNodes())
+        assert page.nodes == [node]

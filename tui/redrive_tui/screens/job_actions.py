@@ -49,7 +49,9 @@ class JobActions(Pane):
 
     def action_act(self, verb: str) -> None:
         selection = self.selection()
-        if selection is not None:
+        if selection is None:
+            self.post_message(self.Said("there is no job under the cursor"))
+        else:
             self.ask(Intent(verb=verb, selection=selection, hidden=self.hidden_jobs()))
 
     def impossible(self) -> set[str]:
@@ -69,6 +71,7 @@ class JobActions(Pane):
     async def action_why(self) -> None:
         job = self.current_job
         if job is None:
+            self.post_message(self.Said("there is no job under the cursor"))
             return
         try:
             why: WhyReply = await self.desk.source.ask(Why(id=str(job.id)))

@@ -294,9 +294,10 @@ class JobsPane(JobActions):
         status = self.desk.mirror.status
         if status is not None:
             scheduled = sum(queue.scheduled or 0 for queue in status.queues)
+            held = sum(queue.held for queue in status.queues)
             by_word = {word_of(state): number for state, number in status.states.items()}
             self.bar.known = {
-                "state": {**by_word, **status.states, "scheduled": scheduled},
+                "state": {**by_word, **status.states, "scheduled": scheduled, "held": held},
                 "queue": {queue.name: sum(queue.states.values()) for queue in status.queues},
                 "node": {node.name: None for node in status.nodes},
             }

@@ -6,26 +6,30 @@ from textual import on
 from textual.app import ComposeResult
 
 from redrive.models import Job
-from redrive.protocol.queries import JobPage, ListJobs
+from redrive.protocol.queries import JobPage, ListJobs, LogReply, ReadLog
 from redrive.protocol.rows import NodeRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.formatting import Line, duration, percent, seconds_between, size
+from redrive_tui.job_cells import progress_words
 from redrive_tui.job_list import term
 from redrive_tui.liveness import liveness
+from redrive_tui.output_text import last_line
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.job_actions import JobActions
 from redrive_tui.screens.pane import Desk
 from redrive_tui.widgets.lines import Heading
-from redrive_tui.widgets.table import Column, RecordTable
+from redrive_tui.widgets.table import Column, RecordTable, Table
 from redrive_tui.wishes import Named
 
+WIDE = 100  # with less, progress and output share a column
 NODE_COLUMNS = [
     Column("NODE", 16),
     Column("BEAT", 10),
     Column("CPU", 15),
     Column("MEMORY", 20, from_width=76),
     Column("SLOTS", 7),
+    Column("", 4, from_width=96),
     Column("QUEUES", 0),
     Column("UP", 7, right=True, from_width=90),
     Column("VERSION", 9, from_width=100),
@@ -35,11 +39,14 @@ JOB_COLUMNS = [
     Column("TASK", 20),
     Column("RAN", 8, right=True),
     Column("CPU", 5, right=True),
-    Column("MEMORY", 7, right=True),
-    Column("BEAT", 8, right=True, from_width=80),
-    Column("PROGRESS", 0),
+    Column("MEMORY", 7, right=True, from_width=90),
+    Column("BEAT", 8, right=True, from_width=96),
+    Column("PROGRESS", 18, from_width=WIDE),
+    Column("LAST OUTPUT", 0),
 ]
 JOBS_SHOWN = 100
+AT_FIRST = 20  # rows taken for in view before there is a view
+TAIL = 1024  # bytes of output in which the last line is looked for
 
 
 class NodesPane(JobActions):
@@ -62,6 +69,7 @@ class NodesPane(JobActions):
         )
         self.heading = Heading("RUNNING")
         self.running: list[Job] | None = None  # None: nobody has said yet
+        self.said: dict[int, str] = {}  # the last line of output of those in view
         self.jobs = RecordTable[Job](
             JOB_COLUMNS, self._job_cells, lambda job: job.id, empty="nothing runs here"
         )
@@ -77,6 +85,19 @@ class NodesPane(JobActions):
             where = f"state:leased {term('node', node.name)}"
             page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
             self.running = page.jobs
+            self.said = {job.id: await self._last_line(job) for job in self._in_view(page.jobs)}
+
+    def _in_view(self, jobs: list[Job]) -> list[Job]:
+        top = self.jobs.scroll_offset.y
+        return jobs[top : top + (self.jobs.size.height or AT_FIRST)]
+
+    async def _last_line(self, job: Job) -> str:
+        log: LogReply = await self.desk.source.ask(ReadLog(id=job.id, tail=True, limit=TAIL))
+        return log.warning or last_line(log.data)
+
+    def _has_news(self) -> bool:
+        """Printing is no event: while something runs, it is looked at as often as news may be."""
+        return super()._has_news() or (bool(self.running) and self._is_due())
 
     @property
     def knows(self) -> bool:
@@ -119,6 +140,7 @@ class NodesPane(JobActions):
             ],
             [(f"{memory:<11} ", "text" if fresh else "dim"), *look.bar(share, 7)],
             [(f"{node.busy}{'' if fresh else '?'}/{node.slots}", "text")],
+            look.bar(node.busy / node.slots, 4) if node.slots and fresh else [],
             [*draining, (clean(", ".join(node.queues)), "dim")],
             [(duration(seconds_between(node.started_at, now)), "dim")],
             [(clean(node.version, 40), "dim"), (" !" if differs else "", "warning")],
@@ -131,7 +153,10 @@ class NodesPane(JobActions):
         memory = vitals.memory if vitals is not None else None
         ran = seconds_between(job.started_at, now) if job.started_at is not None else None
         beat = seconds_between(job.heartbeat_at, now) if job.heartbeat_at is not None else None
-        text = job.progress.text if job.progress is not None else None
+        progress = progress_words(job.progress)
+        said: Line = [(clean(self.said.get(job.id, ""), 300), "dim")]
+        if progress and self.jobs.size.width < WIDE:
+            said = [(f"{progress}  ", "text"), *said]
         return [
             [(str(job.id), "strong")],
             [(clean(job.task, 80), "text")],
@@ -139,7 +164,8 @@ class NodesPane(JobActions):
             [(percent(cpu / 100) if cpu is not None else "-", "text")],
             [(size(memory) if memory is not None else "-", "text")],
             [(duration(beat) if beat is not None else "-", "dim")],
-            [(clean(text or "", 200), "dim")],
+            [(progress, "text")],
+            said,
         ]
 
     @on(RecordTable.Opened)
@@ -152,12 +178,16 @@ class NodesPane(JobActions):
 
     @property
     def current_job(self) -> Job | None:
-        """A job is meant only when the list of jobs has the keyboard."""
-        return self.jobs.current if self.jobs.has_focus else None
+        """What is done to jobs here is done to the one under their cursor, whoever has the keys."""
+        return self.jobs.current
+
+    def meant_table(self) -> Table:
+        return self.jobs
 
     def action_drain(self) -> None:
         if (node := self.nodes.current) is not None:
-            self.ask(Intent(verb="drain", selection=Named(kind="node", name=node.name)))
+            selection = Named(kind="node", name=node.name)
+            self.ask(Intent(verb="drain", selection=selection), self.nodes)
 
 
 _ALARM = {"late": "warning", "lost": "error", "stopped": "dim"}

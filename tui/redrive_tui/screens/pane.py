@@ -201,9 +201,9 @@ class Pane(Vertical):
         """Show a dialog and wait for what it answers; for workers."""
         return await self.app.push_screen_wait(dialog)  # pyright: ignore[reportUnknownMemberType]
 
-    def ask(self, intent: Intent) -> None:
-        """Send a wish up, unless the cursor has just lost what it was on."""
-        table = self.focused_table()
+    def ask(self, intent: Intent, table: Table | None = None) -> None:
+        """Send a wish up, unless the cursor, of this table, has just lost what it was on."""
+        table = table or self.meant_table()
         if table is not None and table.lost is not None:
             text = (
                 f"{table.lost} is no longer in this list; press again for the row under the cursor"
@@ -213,7 +213,7 @@ class Pane(Vertical):
             return
         self.post_message(self.Asked(self, intent))
 
-    def focused_table(self) -> Table | None:
+    def meant_table(self) -> Table | None:
         focused = self.screen.focused
         return focused if isinstance(focused, Table) else None
 

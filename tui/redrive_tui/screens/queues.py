@@ -34,6 +34,7 @@ QUEUE_COLUMNS = [
     Column("READY", 8, right=True),
     Column("RUN/LIMIT", 9, right=True, from_width=44),
     Column("", 6, from_width=50),
+    Column("SCHEDULED", 9, right=True, from_width=130),
     Column("RETRYING", 8, right=True, from_width=60),
     Column("DEAD", 7, right=True),
     Column("OLDEST", 7, right=True, from_width=80),
@@ -48,16 +49,17 @@ def queue_cells(queue: QueueRow, desk: Desk) -> list[Line]:
     now, look = desk.mirror.as_of, desk.look
     throughput = desk.mirror.throughput.get(queue.name)
     limit = "-" if queue.concurrency is None else str(queue.concurrency)
-    ready, retrying, dead = (queue.states.get(state, 0) for state in ("queued", "retry", "dead"))
+    dead, later = queue.states.get("dead", 0), queue.scheduled or 0
     waits = seconds_between(queue.oldest_ready_at, now) if queue.oldest_ready_at else 0.0
     rate = throughput.per_minute if throughput else None
     died = throughput.died_share if throughput else None
     return [
         [_activity(queue, look), (clean(queue.name, 80), "strong")],
-        [(count(ready - (queue.scheduled or 0)), "text" if ready else "dim")],
+        [(count(queue.ready), "text" if queue.ready else "dim")],
         [(f"{queue.running}/{limit}", "text" if queue.running else "dim")],
         _used(queue, look),
-        [(count(retrying), "retrying" if retrying else "dim")],
+        [(count(later), "scheduled" if later else "dim")],
+        [(count(queue.retrying), "retrying" if queue.retrying else "dim")],
         [(count(dead), "dead" if dead else "dim")],
         [(duration(waits) if waits > 0 else "-", "text" if waits > 0 else "dim")],
         [(look.sparkline(_finished(throughput), SPARK), "spark")],
@@ -138,6 +140,15 @@ class QueuesPane(Pane):
         lines: list[Line] = [
             [(clean(queue.name, 80), "strong"), (f"  {' · '.join(limits)}", "dim")]
         ]
+        waiting = {
+            "ready": queue.ready,
+            "scheduled": queue.scheduled or 0,
+            "held": queue.held,
+            "of paused tasks": queue.of_paused_tasks,
+            "retrying": queue.retrying,
+        }
+        told = " · ".join(f"{count(number)} {what}" for what, number in waiting.items() if number)
+        lines.append([("waiting  ", "title"), (told or "nothing", "text")])
         if queue.paused:
             since = f" since {look.moment(queue.paused_at, now)}" if queue.paused_at else ""
             who = f" by {clean(queue.paused_by, 80)}" if queue.paused_by else ""
