@@ -2,6 +2,8 @@
 
     python flaky_server.py --port 8399 --plan s4_campaign/plan.json
 
+The playbook asks at port 8398, the campaign at 8399, so that both can be tried side by side.
+
 A plan is a list of rules, and the first whose `path` (a regular expression) is found in the
 path decides: the n-th request for a path gets the n-th of `answers`, those after it get `then`
 (200 unless it says so), each after `takes` seconds. Whatever no rule matches is answered 200.
@@ -129,7 +131,10 @@ def main():
     parser.add_argument("--plan", type=Path)
     options = parser.parse_args()
     plan = json.loads(options.plan.read_text()) if options.plan else []
-    server = FlakyServer(("127.0.0.1", options.port), plan)
+    try:
+        server = FlakyServer(("127.0.0.1", options.port), plan)
+    except OSError as error:
+        parser.exit(1, f"cannot listen on port {options.port}: {error.strerror}; see --port\n")
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     try:
         server.serve_forever()
