@@ -241,7 +241,8 @@ class Database:
             )
             has_more = bool(free > max(FREE_PAGES, all_pages // 10))
             if has_more:
-                cursor.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
+                # `execute` would take one step of it, and so give back one page.
+                cursor.executescript(f"PRAGMA incremental_vacuum({FREE_PAGES})")
             cursor.execute("PRAGMA busy_timeout = 0")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return has_more

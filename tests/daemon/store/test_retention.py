@@ -191,8 +191,10 @@ async def test_the_file_shrinks_once_its_rows_are_gone(
     before = database.path.stat().st_size
     while ground.do(retention.forget_jobs, ended_before(ground)).n:
         pass
+    rounds = 1
     while database.tidy():
-        pass
+        rounds += 1
+    assert rounds < 20  # or a large file would take days
     assert database.path.stat().st_size < before / 2
     assert database.path.with_name(f"{database.path.name}-wal").stat().st_size == 0
     assert ground.ask(integrity) == "ok"
