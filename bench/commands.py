@@ -17,8 +17,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import peers
@@ -27,15 +25,13 @@ from report import Report, at_least, options
 from spawning import AT_ONCE, bare, commands_per_second, supervised
 
 from redrive.clock import SystemClock
-from redrive.config import load
 from redrive.protocol.commands import Enqueue, JobOrder
 from redrived.engine import intake
 from redrived.engine.engine import Engine
-from redrived.engine.timers import Timers
 from redrived.processes.parent import become_parent
 from redrived.store.enqueue import enqueue
-from redrived.store.store import Store
 from redrived.store.unit import Landed
+from support.engine import at_work, still
 
 SPOOLED = 500  # more of them waiting than it likes
 CONFIG = f"""
@@ -76,40 +72,9 @@ class Drain:
             self._empty.set()
 
 
-@asynccontextmanager
-async def engine_in(folder: Path) -> AsyncIterator[Engine]:
-    path = folder / "config.toml"
-    path.write_text(CONFIG)
-    clock = SystemClock()
-    store = Store(f"sqlite:///{folder}/state/redrive.db", clock, "bench")
-    await store.open()
-    timers = Timers(clock)
-    timers.start()
-    engine = Engine(
-        load(path).config,
-        store,
-        clock,
-        timers,
-        node="bench",
-        epoch="bench",
-        state_dir=folder / "state",
-        runtime_dir=folder / "run",
-        drain=lambda: None,
-    )
-    for service in engine.services:
-        await service.start()
-    try:
-        yield engine
-    finally:
-        for service in reversed(engine.services):
-            await service.stop()
-        await timers.stop()
-        await store.close()
-
-
 async def engine_rate(folder: Path, count: int) -> float:
     # Opened anew: an engine would take other children for runaways.
-    async with engine_in(folder) as engine:
+    async with still(folder, CONFIG, SystemClock()) as engine, at_work(engine):
         drain = Drain(engine)
         await drain.commands_per_second(50)  # so that it knows how long they take
         return await drain.commands_per_second(count)

@@ -18,32 +18,20 @@ from redrive.lifecycle import JobState
 from redrive.models import Event
 from redrive.protocol.commands import Act, JobOrder, PauseIt, ResumeIt
 from redrive.protocol.queries import ListNodes
+from support import faults
 from support.daemon import eventually
 from support.nodes import BASE, Nodes, is_up, nodes
 from support.processes import is_alive
 from support.trial import trial
 
-HANDLERS = """
-import os, time
-import redrive
-
-def note(path, text):
-    with open(path, "a") as file:
-        file.write(f"{text}\\n")
-
-def write(path, n, seconds=0.0):
-    time.sleep(seconds)
-    note(path, n)
-
+HANDLERS = (
+    faults.HANDLERS
+    + """
 def span(path, n, key="", seconds=0.1):
     "When it ran, so that a test can see who ran beside whom."
     began = time.time()
     time.sleep(seconds)
     note(path, f"{began}/{time.time()}")
-
-def hang(path):
-    note(path, os.getpid())
-    time.sleep(600)
 
 def hang_once(path):
     note(path, os.getpid())
@@ -54,6 +42,7 @@ def flaky(path):
     if not os.path.exists(path):
         raise ConnectionError("away")
 """
+)
 
 TASKS = """
 [pools.default]

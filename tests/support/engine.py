@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from redrive.clock import SystemClock
+from redrive.clock import Clock, SystemClock
 from redrive.config import load
 from redrive.models import Event, Job
 from redrive.protocol.commands import Enqueue, JobOrder
@@ -100,33 +100,45 @@ class Bench:
 @asynccontextmanager
 async def running(folder: Path, config: str = "", base: str = BASE) -> AsyncIterator[Bench]:
     """An engine on a config, until the block ends; the same folder again is a restart."""
+    async with still(folder, base + config, SystemClock()) as engine:
+        bench = Bench(engine)
+        async with at_work(engine):
+            yield bench
+
+
+@asynccontextmanager
+async def still(folder: Path, config: str, clock: Clock) -> AsyncIterator[Engine]:
+    """An engine on an open store, none of whose services does anything yet."""
     path = folder / "config.toml"
-    path.write_text(base + config)
-    loaded = load(path).config
-    clock = SystemClock()
-    store = Store(f"sqlite:///{folder}/state/redrive.db", clock, "n1")
+    path.write_text(config)
     (folder / "run").mkdir(exist_ok=True)
+    store = Store(f"sqlite:///{folder}/state/redrive.db", clock, "n1")
     await store.open()
     timers = Timers(clock)
     timers.start()
-    engine = Engine(
-        loaded,
-        store,
-        clock,
-        timers,
-        node="n1",
-        epoch="test",
-        state_dir=folder / "state",
-        runtime_dir=folder / "run",
-        drain=lambda: None,
-    )
-    bench = Bench(engine)
+    try:
+        yield Engine(
+            load(path).config,
+            store,
+            clock,
+            timers,
+            node="n1",
+            epoch="test",
+            state_dir=folder / "state",
+            runtime_dir=folder / "run",
+            drain=lambda: None,
+        )
+    finally:
+        await timers.stop()
+        await store.close()
+
+
+@asynccontextmanager
+async def at_work(engine: Engine) -> AsyncIterator[None]:
     try:
         for service in engine.services:
             await service.start()
-        yield bench
+        yield
     finally:
         for service in reversed(engine.services):
             await service.stop()
-        await timers.stop()
-        await store.close()

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from redrive.clock import SECOND
-from redrive.config import load
 from redrive.models import Event
 from redrived.engine.engine import Engine
-from redrived.engine.timers import Timers
 from redrived.store import events
-from redrived.store.store import Store
 from support.clock import FakeClock
-from support.engine import BASE
+from support.engine import BASE, still
 
 DAY = 86_400.0
 EVERY_SECOND = '[tasks.t]\ncommand = ["true"]\n[schedules.s]\ntask = "t"\nevery = "1s"\n'
@@ -48,30 +45,9 @@ class Watch:
 @asynccontextmanager
 async def watch(folder: Path, clock: FakeClock, config: str) -> AsyncIterator[Watch]:
     """The same folder again is the daemon's next start."""
-    path = folder / "config.toml"
-    path.write_text(BASE + config)
-    (folder / "run").mkdir(exist_ok=True)
-    store = Store(f"sqlite:///{folder}/state/redrive.db", clock, "n1")
-    await store.open()
-    timers = Timers(clock)
-    timers.start()
-    engine = Engine(
-        load(path).config,
-        store,
-        clock,
-        timers,
-        node="n1",
-        epoch="test",
-        state_dir=folder / "state",
-        runtime_dir=folder / "run",
-        drain=lambda: None,
-    )
-    engine.timetable.use(engine.definitions.config)
-    try:
+    async with still(folder, BASE + config, clock) as engine:
+        engine.timetable.use(engine.definitions.config)
         yield Watch(engine, clock)
-    finally:
-        await timers.stop()
-        await store.close()
 
 
 @pytest.fixture
