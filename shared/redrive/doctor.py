@@ -17,10 +17,8 @@ from pathlib import Path
 
 from redrive import __version__
 from redrive.config import Config, Loaded, runtime_dir, state_dir, store_url
-from redrive.errors import ConfigProblem
 from redrive.interpreters import pool_checks
 from redrive.protocol.rows import Check
-from redrive.token_file import read_token
 
 LOW = 512 * 1024 * 1024  # bytes
 _BUILT_AFTER = 1_767_225_600  # 2026-01-01, in Unix time: no clock is right that is before it
@@ -38,7 +36,6 @@ def local_checks(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> lis
         _clock(),
         *_folders(config, environ),
         *_store_file(config, environ),
-        *_secrets(config),
         _space(folder),
         *pool_checks(config),
     ]
@@ -152,19 +149,6 @@ def _store_file(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
         )
     else:
         yield Check(name="store", ok=True, text=f"{path} has {facts.st_size / 1e6:.1f} MB")
-
-
-def _secrets(config: Config) -> Iterator[Check]:
-    if config.http is None or config.http.token_file is None:
-        return
-    file = config.http.token_file
-    try:
-        read_token(file)
-    except ConfigProblem as problem:
-        is_others = isinstance(problem.__cause__, PermissionError)
-        yield Check(name="token", ok=is_others, text=problem.message, hint=problem.hint)
-    else:
-        yield Check(name="token", ok=True, text=f"{file} is as it must be")
 
 
 def _space(folder: Path) -> Check:

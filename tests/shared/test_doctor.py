@@ -131,14 +131,6 @@ def test_a_store_open_to_others_is_found(app: Path) -> None:
     assert not check(app, "store").ok
 
 
-def test_a_token_others_can_read_is_found(app: Path) -> None:
-    config = CONFIG + '[http]\nlisten = "127.0.0.1:1"\ntoken_file = "token"\n'
-    assert "No such file" in check(app, "token", config).text
-    (app / "token").touch(0o644)
-    (app / "token").chmod(0o644)
-    assert not check(app, "token", config).ok
-
-
 def test_a_disk_that_is_nearly_full_is_found(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "LOW", 1 << 62)
     assert not check(app, "disk").ok

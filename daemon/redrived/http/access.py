@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 from collections.abc import Callable
 from typing import Literal
 
 from starlette.requests import Request
 
 from redrive.config.sections import Http
+from redrive.errors import ConfigProblem
 from redrive.token_file import read_token
 from redrived.http.problems import HttpProblem
 
 Need = Literal["nothing", "read", "change"]
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+
+log = logging.getLogger(__name__)
 
 
 class Unauthorized(HttpProblem):
@@ -29,6 +33,7 @@ class Unauthorized(HttpProblem):
 class Access:
     def __init__(self, settings: Callable[[], Http]) -> None:
         self._settings = settings
+        self._trouble = ""  # with the token, as last told
         self.token()  # so that a bad file stops the start, not the first request
 
     def check(self, request: Request, need: Need) -> None:
@@ -38,7 +43,7 @@ class Access:
         self._check_host(request, host, http.hosts)
         if need == "nothing" or (need == "read" and is_loopback(host)):
             return
-        token = self.token()
+        token = self._token_now()
         if token is None:
             raise HttpProblem(
                 403,
@@ -49,6 +54,20 @@ class Access:
         # Compared as bytes: a token that is no ASCII must be a refusal, not an error.
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token):
             raise Unauthorized(401, "this needs the token", hint="send `Authorization: Bearer …`")
+
+    def _token_now(self) -> bytes | None:
+        """A file that has been spoilt since the start is our trouble, and told to the log."""
+        try:
+            token = self.token()
+        except ConfigProblem as problem:
+            if problem.message != self._trouble:
+                log.error("no token is accepted: %s; %s", problem.message, problem.hint)
+            self._trouble = problem.message
+            raise HttpProblem(
+                503, "the token cannot be checked now", hint="the log of the daemon says why"
+            ) from problem
+        self._trouble = ""
+        return token
 
     def token(self) -> bytes | None:
         """Read anew each time, so that it can be changed without a restart."""

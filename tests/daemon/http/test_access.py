@@ -85,6 +85,18 @@ async def test_a_bad_token_file_stops_the_start(
         Access(lambda: Http(listen="127.0.0.1:1", token_file=str(token)))
 
 
+async def test_a_token_file_spoilt_later_is_told_to_the_log_and_to_no_stranger(
+    side: Side, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "token").chmod(0o644)
+    for _ in range(2):
+        refused = await side.post("/v1/jobs", {"task": "work"})
+        assert (refused.status_code, str(tmp_path) in refused.text) == (503, False)
+    assert len([line for line in caplog.messages if "open to others (mode 644)" in line]) == 1
+    (tmp_path / "token").chmod(0o600)
+    assert (await side.post("/v1/jobs", {"task": "work"})).status_code == 201
+
+
 @pytest.mark.parametrize(
     ("address", "parts"),
     [
