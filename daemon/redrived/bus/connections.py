@@ -16,8 +16,8 @@ import zmq
 from msgspec import Struct
 from zmq.utils.monitor import parse_monitor_message
 
-from redrived.bus.peers import Credentials, user_name
 from redrive.pump import Pump
+from redrived.bus.peers import Credentials, user_name
 from redrived.bus.seldom import Seldom
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Connections:
                 self._open.pop(told["value"], None)
 
     def _accepted(self, descriptor: int) -> None:
-        connection = _held(descriptor)
+        connection = hold(descriptor)
         if connection is None:
             return
         with connection:
@@ -102,7 +102,7 @@ class Connections:
 
 def _end_if_still(descriptor: int, inode: int) -> None:
     """End a connection, unless its descriptor has become that of something else."""
-    connection = _held(descriptor)
+    connection = hold(descriptor)
     if connection is None:
         return
     with connection:
@@ -122,14 +122,19 @@ def _account(whose: Credentials | str) -> int | str:
     return whose.uid if isinstance(whose, Credentials) else whose
 
 
-def _held(descriptor: int) -> sockets.socket | None:
+def hold(descriptor: int) -> sockets.socket | None:
     """A connection of libzmq's, held so that its descriptor cannot become another's meanwhile.
 
     None when it is closed already; what took its number may be a file, or somebody else's.
     """
     try:
-        return sockets.socket(fileno=os.dup(descriptor))
+        ours = os.dup(descriptor)
     except OSError:
+        return None
+    try:
+        return sockets.socket(fileno=ours)
+    except OSError:
+        os.close(ours)
         return None
 
 

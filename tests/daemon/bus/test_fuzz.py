@@ -20,6 +20,7 @@ from redrive.protocol import codec
 from redrive.protocol.commands import Act, Drain, Enqueue, JobOrder
 from redrive.protocol.queries import Classify, Doctor, ListEvents, Request
 from support.bus import Raw
+from support.daemon import soon
 
 SECONDS = float(os.environ.get("REDRIVE_FUZZ_SECONDS", "3"))
 SEED = int(os.environ.get("REDRIVE_FUZZ_SEED", str(time.time_ns() % 1_000_000)))
@@ -143,7 +144,9 @@ async def test_random_hostility_leaves_the_daemon_alive_and_its_memory_flat(
 ) -> None:
     print(f"REDRIVE_FUZZ_SEED={SEED}")
     attacker = Attacker(SEED, folder / "run")
-    memory = psutil.Process(daemon.pid).memory_info
+    process = psutil.Process(daemon.pid)
+    memory = process.memory_info
+    files = process.num_fds()
 
     async def attack_for(seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -161,3 +164,4 @@ async def test_random_hostility_leaves_the_daemon_alive_and_its_memory_flat(
     assert daemon.returncode is None
     assert memory().rss - before < 8 * MIB
     attacker.context.destroy(linger=0)
+    await soon(lambda: process.num_fds() <= files, "what was opened for the attackers is closed")
