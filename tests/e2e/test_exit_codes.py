@@ -114,6 +114,8 @@ TABLE = {
         show 0
         logs r1
         logs 1 --attempt 0
+        logs 1 --follow --json
+        pause redrive:x
         events 1 2
         events --after x
         jobs --where stat:x

@@ -23,7 +23,8 @@ prints what completes commands and names in a shell.
 `--config FILE` and `--json` work with every command, before or after it. The config is the one
 named, else `$REDRIVE_CONFIG`, `./config.toml`, `~/.config/redrive/config.toml`,
 `/etc/redrive/config.toml`. With `--json` one thing is one object, and a list one object per line;
-times are ISO 8601 in UTC, durations seconds. Errors are a sentence and a hint on standard error.
+times are ISO 8601 in UTC, durations seconds. For people times are told in the zone of the machine
+on which the command runs, and the zone is named. Errors are a sentence and a hint on standard error.
 
 A command that asks the daemon needs no more of the config than its address. Where the file is
 spoilt elsewhere, even so that it is no TOML any more, the command says so and goes on; where

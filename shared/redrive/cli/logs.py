@@ -14,7 +14,7 @@ from redrive.cli.cleaning import clean_lines
 from redrive.cli.output import print_json, remark
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
-from redrive.errors import DaemonUnreachable
+from redrive.errors import DaemonUnreachable, UsageProblem
 from redrive.lifecycle import FINISHED
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def logs(settings: Settings, id: int, follow: bool, attempt: int | None) -> None
 
     On a terminal it is cleaned: what others wrote does not steer it.
     """
+    if settings.as_json and follow:
+        raise UsageProblem("--json prints one object, so there is nothing to follow")
     with settings.client() as client:
         if settings.as_json:
             _print_object(client, id, attempt)
