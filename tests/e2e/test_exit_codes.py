@@ -138,6 +138,13 @@ TABLE = {
         requeue 1 --pace often
         requeue 1 --stop-at 0
         requeue 1 --canary 0
+        requeue 1 --from only
+        requeue 1 --from only --dry-run
+        requeue --where state:dead --from only --yes
+        requeue RUN --pace 5/min
+        requeue RUN 1 --canary 1 --yes
+        enqueue fine --timeout 5s
+        start one --timeout 5s
         enqueue
         enqueue fine novalue
         enqueue fine --args [1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrived.api import acting_on_runs, redrives
@@ -20,6 +22,8 @@ CHUNK = 1_000  # jobs changed in one go, so that the work between goes on
 
 async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     check_verb(request.verb)
+    check_step(request.from_step, request.ids, request.where)
+    _check_pace(request)
     if request.verb == "requeue" and is_set(request):
         return await redrives.begin(engine, asker, request)
     runs = [id for id in request.ids if id.startswith("r")]
@@ -48,10 +52,27 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
 
 def is_set(request: Act) -> bool:
     """Whether a requeue is to be recorded as a redrive."""
-    if request.from_step is not None or any(id.startswith("r") for id in request.ids):
-        return False
-    paced = (request.canary, request.pace, request.stop_at)
-    return request.where is not None or any(each is not None for each in paced)
+    return request.where is not None or _is_paced(request)
+
+
+def _is_paced(request: Act) -> bool:
+    return any(each is not None for each in (request.canary, request.pace, request.stop_at))
+
+
+def _check_pace(request: Act) -> None:
+    if _is_paced(request) and any(id.startswith("r") for id in request.ids):
+        raise UsageProblem(
+            "runs are requeued at once; a canary, a pace and a limit of failures are for jobs",
+            hint="leave them out, or name jobs",
+        )
+
+
+def check_step(step: str | None, ids: Sequence[str], where: str | None) -> None:
+    if step is not None and (where is not None or not all(id.startswith("r") for id in ids)):
+        raise UsageProblem(
+            f"only runs have steps, so jobs cannot begin at {step[:40]!r}",
+            hint="name runs, such as r7, or leave the step out",
+        )
 
 
 def check_verb(verb: str) -> None:

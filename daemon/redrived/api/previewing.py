@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from redrive.protocol.queries import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
-from redrived.api.acting import CHUNK, check_verb, chosen
+from redrived.api.acting import CHUNK, check_step, check_verb, chosen
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import actions, events, jobs, run_rehearsal
@@ -40,6 +40,7 @@ class _Count:
 
 async def preview(engine: Engine, asker: Asker, request: Preview) -> PreviewReply:
     check_verb(request.verb)
+    check_step(request.from_step, [str(id) for id in request.ids], request.where)
     ids = await chosen(engine, [str(id) for id in request.ids], request.where, None)
     count = _Count()
     for start in range(0, len(ids), CHUNK):

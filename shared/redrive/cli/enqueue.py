@@ -82,6 +82,7 @@ def enqueue(
     """
     if from_file is not None and count is not None:
         raise UsageProblem("--count and --from-file do not go together")
+    waiting.check(wait, timeout)
     order = JobOrder(args=given_args(args, pairs), **options)
     with settings.client() as client:
         if from_file is not None:

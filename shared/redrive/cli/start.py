@@ -55,6 +55,7 @@ def start(
 
     A VALUE is JSON when it can be read as that, else text. Prints the run's id.
     """
+    waiting.check(wait, timeout)
     order = RunOrder(args=given_args(args, pairs), key=key, batch=batch)
     with settings.client() as client:
         if from_file is not None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redrive.cli.output import remark, say
-from redrive.errors import Exit
+from redrive.errors import Exit, UsageProblem
+
+
+def check(wait: bool, timeout: float | None) -> None:
+    if timeout is not None and not wait:
+        raise UsageProblem("--timeout says how long to wait, and --wait was not given")
 
 
 def say_ends(ends: dict[str, str]) -> None:

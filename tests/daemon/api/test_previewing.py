@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from redrive.errors import UsageProblem
 from redrive.protocol.commands import Act, Enqueue, JobOrder, Outcome, RunOrder, Start
 from redrive.protocol.queries import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
@@ -107,6 +108,19 @@ async def test_a_run_that_would_be_refused_says_why_and_counts_nothing(tmp_path:
         _, plan = await of_run(bench, "cancel", run)
         assert plan.refused is not None
         assert plan.refused.startswith("it is done")
+
+
+async def test_what_is_for_runs_only_is_refused_for_jobs_and_the_other_way_round(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        with pytest.raises(UsageProblem, match="only runs have steps"):
+            await asked(bench, "requeue", 1, runs=["r1"], from_step="parse")
+        with pytest.raises(UsageProblem, match="only runs have steps"):
+            await done(bench, "requeue", 1, "r1", from_step="parse")
+        for option in ({"canary": 1}, {"pace": "5/min"}, {"stop_at": 0.2}):
+            with pytest.raises(UsageProblem, match="runs are requeued at once"):
+                await done(bench, "requeue", "r1", **option)
 
 
 async def test_of_a_run_that_waits_a_cancel_ends_every_step(tmp_path: Path) -> None:
