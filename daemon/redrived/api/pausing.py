@@ -17,8 +17,6 @@ async def pause(engine: Engine, asker: Asker, request: PauseIt) -> Done:
     kind, name = which(engine, request.name)
     wish = Pausing(kind=kind, name=name, by=asker.who, why=request.why)
     changed = await engine.pauses.change(wish)
-    if changed and kind != "schedule":
-        engine.dispatcher.take_back()  # what lies unbegun in hands is not to begin
     text = f"{kind} {name} is paused" if changed else f"{kind} {name} was paused already"
     return Done(text=text, data={"kind": kind, "name": name, "changed": changed})
 

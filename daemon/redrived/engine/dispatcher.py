@@ -19,7 +19,7 @@ from redrived.engine.command_runner import CommandRunner
 from redrived.engine.definitions import COMMANDS, Definitions, TaskDefinition
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.pace import Pace
-from redrived.engine.pauses import Pauses
+from redrived.engine.pauses import Began, Pauses
 from redrived.engine.python_runner import PythonRunner
 from redrived.engine.settler import Settler
 from redrived.engine.timers import Timers
@@ -72,7 +72,7 @@ class Dispatcher(Loop):
     async def start(self) -> None:
         self._store.landed.append(self._look)
         self._settler.when_freed.append(super().wake)
-        self._pauses.when_changed.append(self.wake)  # what landed was heard before it was read
+        self._pauses.when_changed.append(self._obey)
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
         self.wake()
@@ -96,6 +96,12 @@ class Dispatcher(Loop):
         """Something may be ready, or may run now; that there is room alone changes nothing."""
         self._woken += 1
         super().wake()
+
+    def _obey(self, began: Began) -> None:
+        """Pauses have changed: what lies unbegun in hands is not to begin."""
+        if any(kind != "schedule" for kind, _ in began):
+            self.take_back()
+        self.wake()  # what landed was heard before it was read
 
     async def run_once(self) -> bool:
         if not self._withdraw():

@@ -9,27 +9,29 @@ from redrived.store import pauses
 from redrived.store.pauses import Pausing
 from redrived.store.store import Store
 
+Began = Collection[tuple[str, str]]  # what was not paused before: kinds and names
+
 
 class Pauses:
     """Read at the start and after every change; used by the main loop only."""
 
     def __init__(self, store: Store) -> None:
-        self.when_changed: list[Callable[[], None]] = []
+        self.when_changed: list[Callable[[Began], None]] = []
         self._store = store
         self._paused: dict[tuple[str, str], Pause] = {}
         self._asked = self._answered = 0  # an answer never replaces one that was asked for later
 
-    async def read(self) -> bool:
-        """Ask the store; True when that is news."""
+    async def read(self) -> None:
+        """Ask the store, and tell of what is news, wherever it was asked for."""
         self._asked += 1
         asked = self._asked
         found = {(pause.kind, pause.name): pause for pause in await self._store.read(pauses.read)}
         if asked < self._answered or found == self._paused:
-            return False
+            return
+        began = found.keys() - self._paused.keys()
         self._answered, self._paused = asked, found
         for tell in self.when_changed:
-            tell()
-        return True
+            tell(began)
 
     async def change(self, wish: Pausing) -> bool:
         changed = await self._store.submit(pauses.pause, wish)

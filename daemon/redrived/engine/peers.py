@@ -48,8 +48,7 @@ class Peers:
     async def _look(self) -> None:
         engine = self._engine
         await self.look_at_leases()
-        if await engine.pauses.read():
-            engine.dispatcher.take_back()  # what lies unbegun in hands is not to begin
+        await engine.pauses.read()
         await engine.breakers.read()
         await engine.pipelines.look()
         to_do = await engine.store.read(due.to_do)
