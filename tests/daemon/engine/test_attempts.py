@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from redrived.api import acting
 from redrived.engine.attempt import Ending
 from redrived.processes.pool_worker import Worker
 from redrived.store import actions, events
-from support.engine import TESTER, WITHIN, running
+from support.daemon import soon
+from support.engine import TESTER, running
 
 TASKS = """
 [pools.default]
@@ -373,9 +373,10 @@ async def test_the_engine_is_idle_once_its_last_handler_was_interrupted(folder: 
         engine = bench.engine
         [id] = await bench.enqueue("hang")
         workers = engine.python.pools["default"].workers
-        async with asyncio.timeout(WITHIN):
-            while not any(worker.process.begun_last().job == id for worker in workers):
-                await asyncio.sleep(0.01)
+        await soon(
+            lambda: any(worker.process.begun_last().job == id for worker in workers),
+            "the handler runs",
+        )
         idle: list[bool] = []
         engine.settler.when_freed.append(lambda: idle.append(engine.is_idle))
         engine.drain(stop=False)
