@@ -6,6 +6,7 @@ in place.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
@@ -40,6 +41,8 @@ def migrate(connection: Connection) -> bool:
             f"the store was written by a newer redrive (schema {current})",
             hint=f"this one knows {versions[-1]}: install the newer version, or restore a backup",
         )
+    # Its templates would bring a highlighter of syntax along, for pages of errors nobody sees.
+    sys.modules.setdefault("mako.ext.pygmentplugin", None)  # type: ignore[arg-type]
     from alembic import command
     from alembic.config import Config
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,3 +213,24 @@ async def test_a_store_keeps_the_id_it_was_given(database: Database, clock: Fake
 
     assert len(ids) == 1
     assert len(ids.pop()) == 32
+
+
+MIGRATES = """
+import sys
+from pathlib import Path
+from redrived.store.database import Database
+from redrived.store.schema import migrate
+
+database = Database(f"sqlite:///{sys.argv[1]}/redrive.db")
+database.make_room()
+with database.writers.connect() as connection, connection.begin():
+    assert migrate(connection)
+print([name for name in ("alembic", "pygments") if name in sys.modules])
+"""
+
+
+def test_a_migration_brings_no_highlighter_of_syntax_into_the_daemon(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MIGRATES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("['alembic']\n", "")
