@@ -45,7 +45,8 @@ def _show(settings: Settings, reply: StatusReply, *, before: str) -> None:
     if settings.as_json:
         print_json(reply)
     else:
-        click.echo(before, nl=False)  # a pipe gets it without the sequences
+        if sys.stdout.isatty():
+            sys.stdout.write(before)  # not a colour, so NO_COLOR does not forbid it
         _print(reply)
     sys.stdout.flush()
 
