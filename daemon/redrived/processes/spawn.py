@@ -1,8 +1,7 @@
-"""Starting a program without a fork of ours, a thread or a pipe.
+"""Starting a program: found as a shell would, refused in words, held to its limits.
 
-`posix_spawn` is used where it can do all that is asked, and `subprocess.Popen` (a vfork
-inside) where the command wants another working directory: it costs a seventh more. Limits
-are set by a shell that becomes the program, so not one instruction of it runs without them.
+Limits are set by a shell that becomes the program, so not one instruction of it runs without
+them.
 """
 
 from __future__ import annotations
@@ -11,19 +10,16 @@ import errno
 import math
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Mapping
 
 from redrive.config.sections import Limits
 from redrive.errors import TryLater
+from redrived.processes.posix_spawn import posix_spawn
 
 _NO_ROOM = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
-# Where programs were found, by name and PATH; one that has moved is looked for again.
-_found: dict[tuple[str, str], str] = {}
+# Where programs were found, by name, PATH and folder; one that has moved is looked for again.
+_found: dict[tuple[str, str, str], str] = {}
 
 
 class NoRoom(TryLater):
@@ -46,11 +42,9 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
     The program opens them by itself, so the kernel can tell whether it still has them open.
     """
     try:
-        if _is_here(cwd):
-            return _posix_spawn(argv, env, output)
-        return _popen(argv, cwd, env, output)
+        return _spawn(argv, cwd, env, output)
     except FileNotFoundError as error:
-        raise CannotRun(127, _not_found(argv[0], cwd, error)) from error
+        raise CannotRun(127, _not_found(argv[0], cwd)) from error
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise no_room(error) from error
@@ -86,65 +80,31 @@ def no_room(error: OSError) -> NoRoom:
     )
 
 
-def _is_here(cwd: str) -> bool:
-    try:
-        return cwd == os.getcwd()
-    except FileNotFoundError:
-        return False  # the daemon's own folder has been removed
-
-
-def _posix_spawn(argv: list[str], env: Mapping[str, str], output: tuple[str, str]) -> int:
-    key = (argv[0], env["PATH"])
+def _spawn(argv: list[str], cwd: str, env: Mapping[str, str], output: tuple[str, str]) -> int:
+    key = (argv[0], env["PATH"], cwd)
     program = _found.get(key) or _find(*key)
     try:
-        pid = os.posix_spawn(
-            program,
-            argv,
-            env,
-            file_actions=(
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, output[0], _APPEND, 0),
-                (os.POSIX_SPAWN_OPEN, 2, output[1], _APPEND, 0),
-            ),
-            setsid=True,
-            setsigdef=_IGNORED_BY_PYTHON,
-        )
+        pid = posix_spawn(program, argv, env, cwd=cwd, output=output)
     except FileNotFoundError:
         if _found.pop(key, None) is None:
             raise
-        return _posix_spawn(argv, env, output)
+        return _spawn(argv, cwd, env, output)
     _found[key] = program
     return pid
 
 
-def _find(name: str, path: str) -> str:
-    found = name if "/" in name else shutil.which(name, path=path)
+def _find(name: str, path: str, cwd: str) -> str:
+    """Where the program is, for somebody who is in that folder."""
+    if "/" in name:
+        return name
+    folders = os.pathsep.join(os.path.join(cwd, folder) for folder in path.split(os.pathsep))
+    found = shutil.which(name, path=folders)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     return found
 
 
-def _popen(argv: list[str], cwd: str, env: Mapping[str, str], output: tuple[str, str]) -> int:
-    with open(output[0], "ab", opener=_opener) as out, open(output[1], "ab", opener=_opener) as err:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-    # Whoever asked reaps it by pid; the object must not, and must not complain either.
-    process.returncode = 0
-    return process.pid
-
-
-def _opener(path: str, _: int) -> int:
-    return os.open(path, _APPEND)
-
-
-def _not_found(program: str, cwd: str, error: FileNotFoundError) -> str:
-    if error.filename == cwd:
+def _not_found(program: str, cwd: str) -> str:
+    if not os.path.isdir(cwd):
         return f"cannot run {program}: there is no folder {cwd}"
     return f"cannot run {program}: there is no such program that can be executed"

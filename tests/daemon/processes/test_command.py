@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from redrived.processes.command import Exit
 from redrived.processes.environment import UnfitArguments
 from redrived.processes.notify_socket import Notice
 from redrived.processes.spawn import NoRoom
-from support.processes import Workshop, eventually, is_alive
+from support.processes import PATIENCE, Workshop, eventually, is_alive
 
 
 async def test_the_exit_code_and_the_end_of_stderr_are_told(workshop: Workshop) -> None:
@@ -325,3 +326,49 @@ async def test_the_files_of_an_earlier_daemon_are_cleared_away(tmp_path: Path) -
     stale.write_text("{}")
     Workshop(tmp_path)
     assert not stale.exists()
+
+
+async def test_a_program_is_looked_for_from_the_folder_of_the_command(workshop: Workshop) -> None:
+    (workshop.folder / "bin").mkdir()
+    program = workshop.folder / "bin" / "greet"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o700)
+    assert (await workshop.exit_of(["greet"], env={"PATH": "bin:/bin"})).code == 3
+    assert (await workshop.exit_of(["bin/greet"])).code == 3
+
+
+async def test_an_open_descriptor_of_the_daemon_is_not_passed_on(workshop: Workshop) -> None:
+    leak = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(leak, True)
+    run = workshop.running(["ls", "/proc/self/fd"])
+    await run.exited
+    os.close(leak)
+    assert workshop.printed(run).split() == ["0", "1", "2", "3"]
+
+
+# The command's output is a pipe nobody reads yet, so its start waits: for another thread.
+PATIENT = """
+import os, sys, threading
+from redrived.processes.proc import children
+from redrived.processes.spawn import spawn
+
+pipe = sys.argv[1]
+os.mkfifo(pipe)
+
+def read() -> None:
+    while not children(os.getpid()):
+        pass
+    os.read(os.open(pipe, os.O_RDONLY), 100)
+
+reader = threading.Thread(target=read)
+reader.start()
+pid = spawn(["echo", "hello"], cwd="/", env={"PATH": os.defpath}, output=(pipe, os.devnull))
+reader.join()
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+async def test_other_threads_go_on_while_a_command_is_started(tmp_path: Path) -> None:
+    script = [sys.executable, "-c", PATIENT, str(tmp_path / "pipe")]
+    done = await asyncio.to_thread(subprocess.run, script, capture_output=True, timeout=PATIENCE)
+    assert done.stdout == b"0\n", done.stderr.decode()
