@@ -12,12 +12,15 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from msgspec import Struct
 
 from redrived.processes import proc
+from redrived.processes.census import Census, Orphan, Processes
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.identity import Identity
 
@@ -28,8 +31,6 @@ OWNER = "REDRIVE_STORE"  # in the environment of everything this node has ever s
 _PATIENCE = 10.0  # seconds until what ignores SIGKILL (disk sleep, a freezer) is called unkillable
 
 _STARTING = 100  # ticks that may lie between a leader's start and its being held
-
-_Processes = dict[int, proc.Stat]
 
 
 class Tree(Struct, frozen=True):
@@ -74,27 +75,44 @@ class Trees:
         self._untouchable = {1} | proc.ancestors(os.getpid())
         self._held: dict[int, Tree] = {}
         self._ending: dict[int, Tree] = {}
+        self._by_mark: dict[bytes, Tree] = {}  # of both
+        self._looking = ThreadPoolExecutor(1, thread_name_prefix="census")
+        self._one_at_a_time = asyncio.Lock()
+        self._coming: asyncio.Task[Census] | None = None  # asked for, not begun
+        self._reaped_at = self._reaping_took = 0.0
 
     def hold(self, pid: int, mark: str, cgroup: Cgroup | None = None) -> Tree:
         """A child of ours, just started in a session of its own, leads a tree."""
         tree = Tree(pid, mark.encode(), proc.ticks() - _STARTING, cgroup)
-        self._held[pid] = tree
+        self._held[pid] = self._by_mark[tree.mark] = tree
         return tree
 
     def release(self, tree: Tree) -> bool:
         """Its leader has been reaped; says whether others of it are still there."""
-        # The group's first: it costs next to nothing, and is where they mostly are.
-        others_are_left = _group_exists(tree.pid) or bool(self._orphans_of(tree))
-        self._held.pop(tree.pid, None)
-        return others_are_left
+        return self.release_all([tree])[0]
+
+    def release_all(self, trees: Sequence[Tree]) -> list[bool]:
+        """The same for leaders that have exited at one moment, with one look for all of them."""
+        orphans = self._orphans()
+        left: list[bool] = []
+        for tree in trees:
+            # The group's first: it is where they mostly are.
+            left.append(_group_exists(tree.pid) or any(self._is_of(tree, o) for o in orphans))
+            self._held.pop(tree.pid, None)
+            self._forget(tree)
+        return left
 
     def is_alone(self, tree: Tree) -> bool:
-        """Whether its leader is all there is of it; looks at every process there is."""
-        return self._members(tree).keys() <= {tree.pid}
+        """Whether its leader is all there is of it: what it started is below it, or came to us."""
+        children = (proc.stat(pid) for pid in proc.children(tree.pid))
+        return all(child is None or child.is_dead for child in children) and not any(
+            tree.pid in (orphan.facts.session, orphan.facts.group) or self._is_of(tree, orphan)
+            for orphan in self._orphans()
+        )
 
     async def end(self, tree: Tree, grace: float) -> Ended:
         """SIGTERM and `grace` seconds for the leader's group, then SIGKILL for everybody."""
-        self._ending[tree.pid] = tree
+        self._ending[tree.pid] = self._by_mark[tree.mark] = tree
         try:
             # While its leader is held, nobody else can have the number of its group.
             if grace > 0 and tree.pid in self._held:
@@ -104,6 +122,11 @@ class Trees:
             return await self._kill(lambda: self._members(tree), tree)
         finally:
             self._ending.pop(tree.pid, None)
+            self._forget(tree)
+
+    def _forget(self, tree: Tree) -> None:
+        if tree.pid not in self._held and tree.pid not in self._ending:
+            self._by_mark.pop(tree.mark, None)
 
     async def end_leftovers(self, recorded: Iterable[Identity]) -> Ended:
         """Kill what an earlier daemon left running: known leaders, and all with our mark."""
@@ -112,37 +135,58 @@ class Trees:
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""
-        outlived = [facts for facts in self._orphans() if not self._possible_trees(facts)]
+        outlived = [orphan.facts for orphan in self._orphans() if not self._possible_trees(orphan)]
         return [facts.pid for facts in outlived if _kill_one(facts)]
 
-    def _members(self, tree: Tree) -> _Processes:
+    async def _members(self, tree: Tree) -> Processes:
         """Everybody alive in a tree that is being ended."""
-        roots = {facts.pid for facts in self._orphans_of(tree)}
-        table = proc.everybody()
+        census = await self._census()
+        roots = set(census.marked(tree.mark))
+        roots |= {o.facts.pid for o in census.strays(self._owner_mark) if self._is_of(tree, o)}
         # Once the leader is reaped, somebody with its number is a stranger, and so is a session.
-        if tree.pid in self._held or tree.pid not in table:
-            roots |= {
-                facts.pid for facts in table.values() if tree.pid in (facts.session, facts.group)
+        if tree.pid in self._held or tree.pid not in census.table:
+            roots.update(census.members(tree.pid))
+        return census.family(roots, lambda pid: self._is_not_to_be_touched(pid, tree))
+
+    async def _leftovers(self, leaders: Iterable[Identity]) -> Processes:
+        def look() -> Processes:
+            alive = {leader.pid for leader in leaders if leader.is_alive()}
+            census = Census(proc.everybody())
+            mine = census.family(held, lambda pid: False).keys()
+            roots = {
+                pid
+                for pid, facts in census.table.items()
+                if facts.session in alive
+                or facts.group in alive
+                or self._owner_mark in proc.environment(pid)
             }
-        others = {pid for pid, other in self._held.items() if other is not tree}
-        return _living(_family(roots, table, spared=self._untouchable | others))
+            return census.family(roots, lambda pid: pid in self._untouchable or pid in mine)
 
-    def _leftovers(self, leaders: Iterable[Identity]) -> _Processes:
-        alive = {leader.pid for leader in leaders if leader.is_alive()}
-        table = proc.everybody()
-        roots = {
-            pid
-            for pid, facts in table.items()
-            if facts.session in alive
-            or facts.group in alive
-            or self._owner_mark in proc.environment(pid)
-        }
-        held = _family(self._held, table, spared=set()).keys()
-        return _living(_family(roots, table, spared=self._untouchable | held))
+        held = list(self._held)
+        return await asyncio.get_running_loop().run_in_executor(self._looking, look)
 
-    def _orphans(self) -> list[proc.Stat]:
+    async def _census(self) -> Census:
+        """One that is begun from now on; whoever asks while another is taken shares the next."""
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._take_census())
+        return await asyncio.shield(self._coming)
+
+    async def _take_census(self) -> Census:
+        async with self._one_at_a_time:
+            self._coming = None
+            take = partial(Census.take, frozenset(self._held), self._session, self._since)
+            census = await asyncio.get_running_loop().run_in_executor(self._looking, take)
+        for pid in census.dead:
+            if pid not in self._held:  # it may have been started meanwhile
+                _reap(pid)
+        return census
+
+    def _is_not_to_be_touched(self, pid: int, tree: Tree) -> bool:
+        return pid in self._untouchable or self._held.get(pid, tree) is not tree
+
+    def _orphans(self) -> list[Orphan]:
         """Living children that came to us when their parent exited; dead ones are reaped."""
-        living: list[proc.Stat] = []
+        living: list[Orphan] = []
         for pid in proc.adopted():
             facts = None if pid in self._held else proc.stat(pid)
             # Trees have sessions of their own: a child in ours belongs to other code of ours.
@@ -151,20 +195,19 @@ class Trees:
             if facts.is_dead:
                 _reap(pid)
             else:
-                living.append(facts)
+                living.append(Orphan(facts, proc.environment(pid)))
         return living
 
-    def _orphans_of(self, tree: Tree) -> list[proc.Stat]:
-        return [facts for facts in self._orphans() if self._possible_trees(facts) == [tree]]
+    def _is_of(self, tree: Tree, orphan: Orphan) -> bool:
+        return self._possible_trees(orphan) == [tree]
 
-    def _possible_trees(self, orphan: proc.Stat) -> list[Tree]:
+    def _possible_trees(self, orphan: Orphan) -> list[Tree]:
         """Whose orphan it may be: its mark decides, and without one (`env -i`) its age."""
-        trees = (self._held | self._ending).values()
-        entries = proc.environment(orphan.pid)
-        marked = [tree for tree in trees if tree.mark in entries]
+        facts, entries = orphan
+        marked = [tree for entry in entries if (tree := self._by_mark.get(entry))]
         if marked or self._owner_mark in entries:
             return marked
-        return [tree for tree in trees if tree.since <= orphan.started]
+        return [tree for tree in self._by_mark.values() if tree.since <= facts.started]
 
     async def _group_gone(self, group: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -173,25 +216,35 @@ class Trees:
         while _group_exists(group) and (left := deadline - loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 2, 0.1)
-            self._orphans()  # a dead member we have not reaped still counts as the group
+            self._reap_some()  # a dead member we have not reaped still counts as the group
 
-    async def _kill(self, find: Callable[[], _Processes], tree: Tree | None = None) -> Ended:
+    def _reap_some(self) -> None:
+        """For all who wait; with many orphans about, for a tenth of the time at most."""
+        began = time.monotonic()
+        if began - self._reaped_at >= 10 * self._reaping_took:
+            self._orphans()
+            self._reaped_at = time.monotonic()
+            self._reaping_took = self._reaped_at - began
+
+    async def _kill(
+        self, find: Callable[[], Awaitable[Processes]], tree: Tree | None = None
+    ) -> Ended:
         """SIGKILL until two looks in a row find nobody: one may miss a child being born."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience
-        seen: _Processes = {}
+        seen: Processes = {}
         empty_looks = 0
         pause = 0.002
         while empty_looks < 2 and loop.time() < deadline:
             if tree is not None and tree.cgroup is not None:
                 tree.cgroup.kill()
-            living = find()
+            living = await find()
             empty_looks = 0 if living else empty_looks + 1
             seen |= living
             _kill_all(living)
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
-        still_there = find() if empty_looks < 2 else {}
+        still_there = await find() if empty_looks < 2 else {}
         if still_there:
             log.error("cannot be killed, and still there: %s", sorted(still_there))
         return Ended(
@@ -203,26 +256,7 @@ class Trees:
         )
 
 
-def _family(roots: Iterable[int], table: _Processes, spared: AbstractSet[int]) -> _Processes:
-    """The roots and everybody below them; nothing is looked for below who is spared."""
-    children: dict[int, list[int]] = {}
-    for facts in table.values():
-        children.setdefault(facts.parent, []).append(facts.pid)
-    found: _Processes = {}
-    waiting = list(roots)
-    while waiting:
-        pid = waiting.pop()
-        if pid in table and pid not in found and pid not in spared:
-            found[pid] = table[pid]
-            waiting.extend(children.get(pid, ()))
-    return found
-
-
-def _living(processes: _Processes) -> _Processes:
-    return {pid: facts for pid, facts in processes.items() if not facts.is_dead}
-
-
-def _kill_all(living: _Processes) -> None:
+def _kill_all(living: Processes) -> None:
     # A group at a time: the kernel lets nobody in it fork away meanwhile.
     for group in {facts.group for facts in living.values()}:
         _signal_group(group, signal.SIGKILL)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,12 @@ if os.fork() == 0:
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    open(sys.argv[1], "w").write(str(os.getpid()))
+    open(sys.argv[1] + ".new", "w").write(str(os.getpid()))
+    os.rename(sys.argv[1] + ".new", sys.argv[1])
     time.sleep(300)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
 time.sleep(float(sys.argv[2]))
 """
 
@@ -252,3 +256,24 @@ async def test_what_cannot_be_killed_is_named(tmp_path: Path) -> None:
         (frozen / "freezer.state").write_text("THAWED")
         assert (await run.exited).signal == "SIGKILL"
         frozen.rmdir()
+
+
+async def test_trees_ended_at_once_share_their_looks_and_none_holds_the_loop(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    everybody = proc.everybody
+
+    def noted() -> dict[int, proc.Stat]:
+        looks.append(threading.current_thread().name)
+        return everybody()
+
+    runs = [workshop.running("setsid sleep 300 & sleep 300") for _ in range(20)]
+    await eventually(lambda: len(everybody_with(f"REDRIVE_STORE={workshop.owner}")) == 3 * 20)
+    monkeypatch.setattr(proc, "everybody", noted)
+
+    ended = await asyncio.gather(*(run.end(grace=0) for run in runs))
+
+    assert [len(one.killed) for one in ended] == [3] * 20
+    assert len(looks) < 3 * 20, "alone, each would need three"
+    assert threading.main_thread().name not in looks
