@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -36,6 +37,7 @@ from redrived.store.unit import to_json
 
 BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
+STARTED_AT_ONCE = 4  # commands until others get their turn: beats, the bus, the watchdog
 OFFERED = 0.5  # of what a slot may hold must be free, so that leases come in groups
 TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
 
@@ -46,8 +48,14 @@ class Slot:
     def __init__(self) -> None:
         self.running: Attempt | None = None
         self.waiting: deque[InHand] = deque()
+        self.begun_at: int | None = None  # the first that waits has begun, as the store knows it
+        self.refill_at = 0  # when so few wait, more should be leased
         self.is_long = False  # what runs takes longer than it should: nothing more is put behind
-        self.look_again: asyncio.TimerHandle | None = None
+        self.look_at = inf  # by the loop's clock
+
+    @property
+    def first(self) -> InHand:
+        return self.running.job if self.running else self.waiting[0]
 
     def jobs(self) -> list[InHand]:
         return [*([self.running.job] if self.running else []), *self.waiting]
@@ -75,6 +83,9 @@ class CommandRunner:
         self._signs = signs
         self._pace = pace
         self._slots: set[Slot] = set()  # the busy ones
+        self._unstarted: deque[Slot] = deque()  # of these, who have yet to start their first
+        self._looking: asyncio.TimerHandle | None = None  # at what takes longer than a moment
+        self._ending = 0  # no longer run, but how they ended is not known yet
         self._done: list[Completed] = []  # not told yet
         self._late: asyncio.TimerHandle | None = None  # by then they are
         self._spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
@@ -83,17 +94,18 @@ class CommandRunner:
 
     def berths(self, free: int) -> list[Berth]:
         """Busy slots that can hold more, then the free ones."""
-        shares = ((slot, self._share(slot)) for slot in self._slots)
+        low = (slot for slot in self._slots if len(slot.waiting) <= slot.refill_at)
+        shares = ((slot, self._share(slot)) for slot in low)
         busy = [Berth(slot, share, empty=False) for slot, share in shares if share >= OFFERED]
         return busy + [Berth(None) for _ in range(free)]
 
     def busy(self) -> Counter[str]:
         """How many slots are busy, by the queue of what they run."""
-        return Counter(slot.jobs()[0].queue for slot in self._slots)
+        return Counter(slot.first.queue for slot in self._slots)
 
     @property
     def is_idle(self) -> bool:
-        return not self._slots and not self._done
+        return not self._slots and not self._ending and not self._done
 
     def in_hand(self) -> int:
         """How many are leased and have not begun."""
@@ -103,9 +115,16 @@ class CommandRunner:
         """Take leased jobs over; the first of them may count as begun already."""
         slot: Slot = berth.worker or Slot()
         slot.waiting.extend(berth.jobs)
-        if slot.running is None:
+        held = len(slot.jobs())
+        slot.refill_at = int(held * (1 - OFFERED) / (1 - self._share(slot)))
+        if slot not in self._slots:
+            slot.begun_at = at if begun else None
             self._slots.add(slot)
-            self._start_next(slot, at if begun else None)
+            self._unstarted.append(slot)
+            if len(self._unstarted) == 1:
+                asyncio.get_running_loop().call_soon(self._start_some)
+        elif slot.is_long:  # as nobody knew when there was room
+            self._give_back(slot)
 
     def flush(self) -> bool:
         """Tell the store of the ends that it has not heard of; whether there were any."""
@@ -132,12 +151,21 @@ class CommandRunner:
             return 0.0
         return 1.0 - sum(1 / self._pace.slot(job.task) for job in slot.jobs())
 
-    def _start_next(self, slot: Slot, begun_at: int | None = None) -> None:
+    def _start_some(self) -> None:
+        count = min(STARTED_AT_ONCE, len(self._unstarted))
+        slots = [self._unstarted.popleft() for _ in range(count)]
+        if self._unstarted:
+            asyncio.get_running_loop().call_soon(self._start_some)
+        for slot in slots:
+            self._start_next(slot)
+
+    def _start_next(self, slot: Slot) -> None:
         slot.running = None
         slot.is_long = False
+        slot.look_at = inf
         while slot.waiting and slot.running is None:
+            begun_at, slot.begun_at = slot.begun_at, None
             slot.running = self._start(slot, slot.waiting.popleft(), begun_at)
-            begun_at = None
         if slot.running is None:
             self._slots.discard(slot)
 
@@ -157,6 +185,7 @@ class CommandRunner:
             run = self._commands.start(
                 _command(job, definition),
                 (lambda notice: self._heard(attempt, notice)) if listens else None,
+                lambda: self._gone(slot, attempt),
             )
         except NoRoom as error:
             self._settler.no_room(job, attempt.unlogged_begin, str(error))
@@ -175,17 +204,21 @@ class CommandRunner:
         self._attempts.add(attempt)
         self.on_begun(attempt)
         if not attempt.is_logged or self._pace.slot(job.task) > 1:
-            self._look_in(BEGUN_AFTER, slot, attempt)
+            self._look_in(BEGUN_AFTER, slot)
         return attempt
 
-    def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
-        if slot.look_again is not None:
-            slot.look_again.cancel()
-        self._attempts.pop(attempt.job.id, attempt.job.lease)
+    def _gone(self, slot: Slot, attempt: Attempt) -> None:
+        """Nothing of it runs any more. The slot goes on at once: it must not stand still."""
+        self._ending += 1
         self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
-        self._start_next(slot)  # before all else: the slot must not stand still
+        self._start_next(slot)
+
+    def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
+        self._ending -= 1
+        self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._signs.last(attempt.job)
-        self._tell(self._settler.exited(attempt, exited), at_once=self._share(slot) >= OFFERED)
+        is_low = len(slot.waiting) <= slot.refill_at and not slot.is_long
+        self._tell(self._settler.exited(attempt, exited), at_once=is_low)
 
     def _tell(self, done: Completed | None, *, at_once: bool) -> None:
         """Let a success reach the store, in one commit with the next lease if that is soon."""
@@ -198,22 +231,40 @@ class CommandRunner:
             self._settler.freed()
 
     def _flush_late(self) -> None:
-        if self.flush():
-            self._settler.freed()
+        self._late = None
+        if self._done:
+            self._settler.freed()  # should more be leased, it is one commit with the ends
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _look(self, slot: Slot, attempt: Attempt) -> None:
+    def _look_in(self, seconds: float, slot: Slot) -> None:
+        loop = asyncio.get_running_loop()
+        slot.look_at = loop.time() + seconds
+        if self._looking is None:
+            self._looking = loop.call_later(seconds, self._look_around)
+
+    def _look_around(self) -> None:
+        """One timer for all slots: most commands are over before anybody looks."""
+        self._looking = None
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 0.001  # its clock counts milliseconds
+        for slot in [slot for slot in self._slots if slot.look_at < until]:
+            self._look(slot)
+        if self._looking is not None:
+            self._looking.cancel()
+        next_look = min((slot.look_at for slot in self._slots), default=inf)
+        self._looking = loop.call_at(next_look, self._look_around) if next_look < inf else None
+
+    def _look(self, slot: Slot) -> None:
         """It is taking longer than a moment: say that it has begun, then let the others go."""
+        slot.look_at = inf
         if slot.is_long:
             self._give_back(slot)
             return
         slot.is_long = True
-        if not attempt.is_logged:
-            self._log_begin(attempt)
-        self._look_in(GIVE_BACK_AFTER - BEGUN_AFTER, slot, attempt)
-
-    def _look_in(self, seconds: float, slot: Slot, attempt: Attempt) -> None:
-        loop = asyncio.get_running_loop()
-        slot.look_again = loop.call_later(seconds, self._look, slot, attempt)
+        if slot.running is not None and not slot.running.is_logged:
+            self._log_begin(slot.running)
+        self._settler.freed()  # a lease that stands may count on room behind it
+        self._look_in(GIVE_BACK_AFTER - BEGUN_AFTER, slot)
 
     def _log_begin(self, attempt: Attempt) -> None:
         attempt.is_logged = True
@@ -222,8 +273,9 @@ class CommandRunner:
         self._store.post(begin, item)
 
     def _give_back(self, slot: Slot) -> None:
+        first = [] if slot.running else [slot.waiting.popleft()]  # has begun, as the store knows it
         jobs = list(slot.waiting)
-        slot.waiting.clear()
+        slot.waiting = deque(first)
         if jobs:
             self._settler.gave_back(jobs)
 

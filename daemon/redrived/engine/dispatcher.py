@@ -113,7 +113,8 @@ class Dispatcher(Loop):
         room = self.room()
         has_room = room.slots > 0 or any(room.berths.values())
         if self._is_dry_since == self._woken:
-            self._commands.flush()
+            if not self._commands.in_hand():  # else they are told together, a moment later
+                self._commands.flush()
             if has_room:
                 self._stand(room)
             return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -72,6 +72,7 @@ class CommandRun:
         trees: Trees,
         tree: Tree,
         cleanup: ExitStack,
+        on_gone: Callable[[], None] | None = None,
     ) -> None:
         self.command = command
         self.tree = tree
@@ -79,6 +80,7 @@ class CommandRun:
         self._output = output
         self._trees = trees
         self._cleanup = cleanup
+        self._on_gone = on_gone  # nothing of it runs any more; how it ended is told a moment later
         self._ends_under_way = 0
         self._leftovers: asyncio.Task[Ended] | None = None
         self._status: int | None = None  # once the leader has been reaped
@@ -90,10 +92,9 @@ class CommandRun:
         self._output.mark()
         return self._output.size()
 
-    def leader_exited(self) -> None:
-        """To be called once, when it can be reaped."""
-        _, self._status = os.waitpid(self.tree.pid, 0)
-        others_are_left = self._trees.release(self.tree)
+    def leader_exited(self, status: int, others_are_left: bool) -> None:
+        """To be called once, when it has been reaped."""
+        self._status = status
         if self._ends_under_way:
             return  # it settles when everybody is gone
         if others_are_left:
@@ -120,6 +121,8 @@ class CommandRun:
     def _settle(self, ended: Ended) -> None:
         if self._status is None or self.exited.done():
             return
+        if self._on_gone is not None:
+            self._on_gone()
         exited = self._describe(self._status, ended)
         try:
             self._cleanup.close()

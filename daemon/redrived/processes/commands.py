@@ -6,6 +6,7 @@ give; only a daemon that has no room for it at all raises, and tries again later
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -24,6 +25,8 @@ from redrived.processes.output import Output, Outputs
 from redrived.processes.spawn import CannotRun, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
+log = logging.getLogger(__name__)
+
 
 class Commands:
     """Starts commands."""
@@ -34,7 +37,7 @@ class Commands:
         self._trees = trees
         self._outputs = outputs
         self._cgroups = cgroups
-        self._exits = Exits()
+        self._exits = Exits(self._exited)
         self._base = inherited()
         # Argument files and notify sockets; what is there was an earlier daemon's.
         self._folder = runtime_dir / "attempts"
@@ -42,7 +45,10 @@ class Commands:
         self._folder.mkdir(mode=0o700, parents=True)
 
     def start(
-        self, command: Command, on_notice: Callable[[Notice], None] | None = None
+        self,
+        command: Command,
+        on_notice: Callable[[Notice], None] | None = None,
+        on_gone: Callable[[], None] | None = None,
     ) -> CommandRun | Exit:
         """A run; or its end, when there is nothing to run.
 
@@ -61,9 +67,18 @@ class Commands:
                 os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
             tree, pidfd = self._hold(pid, command, cleanup)
-            run = CommandRun(command, output, self._trees, tree, cleanup.pop_all())
-            self._exits.watch(pidfd, run.leader_exited)
+            run = CommandRun(command, output, self._trees, tree, cleanup.pop_all(), on_gone)
+            self._exits.watch(pidfd, run)
             return run
+
+    def _exited(self, runs: list[CommandRun]) -> None:
+        statuses = [os.waitpid(run.tree.pid, 0)[1] for run in runs]
+        left = self._trees.release_all([run.tree for run in runs])
+        for run, status, others_are_left in zip(runs, statuses, left, strict=True):
+            try:
+                run.leader_exited(status, others_are_left)
+            except Exception:  # the others' ends are to be told all the same
+                log.exception("the end of %s went wrong", run.command.name)
 
     def _spawn(self, command: Command, env: dict[str, str], output: Output) -> int:
         line = command.line

@@ -29,7 +29,7 @@ class HookCommands:
     def __init__(self, trees: Trees, folder: Path) -> None:
         self._trees = trees
         self._folder = folder
-        self._exits = Exits()
+        self._exits = Exits(self._exited)
         self._numbers = count(1)
 
     async def run(
@@ -75,14 +75,14 @@ class HookCommands:
     def _watch(self, tree: Tree) -> asyncio.Future[int]:
         """Its exit code, once it has been reaped."""
         gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._exits.watch(os.pidfd_open(tree.pid), (tree, gone))
+        return gone
 
-        def reap() -> None:
+    def _exited(self, hooks: list[tuple[Tree, asyncio.Future[int]]]) -> None:
+        for tree, gone in hooks:
             _, status = os.waitpid(tree.pid, 0)
             self._trees.release(tree)
             gone.set_result(os.waitstatus_to_exitcode(status))
-
-        self._exits.watch(os.pidfd_open(tree.pid), reap)
-        return gone
 
 
 def _complaint(code: int, output: Path) -> str:

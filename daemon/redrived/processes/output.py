@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from redrived.processes.output_pages import Marks, Page, read_page
-from redrived.processes.output_slots import FLAGS, Slot, Slots, move
+from redrived.processes.output_slots import FLAGS, Slot, Slots, length, move
 
 _FILE_NAME = re.compile(r"(?P<job>\d+)\.(?P<execution>\d+)\.(?:out|err|idx)")
 
@@ -46,10 +46,12 @@ class Output:
         return self.files[1]
 
     def sizes(self) -> tuple[int, int]:
-        return os.fstat(self.out).st_size, os.fstat(self.err).st_size
+        out, err = self.files
+        return length(out), length(err)
 
     def size(self) -> int:
-        return sum(self.sizes())
+        out, err = self.sizes()
+        return out + err
 
     def mark(self) -> None:
         """Once a second: what is there now came before everything that follows."""

@@ -42,7 +42,8 @@ class Slot:
         """What has been or may yet be written goes to `target`, a path without the stream."""
         for stream, path in enumerate(self.paths):
             file = self._open[stream]
-            if os.fstat(file).st_size or not _is_ours_alone(file):
+            # The length last: only once nobody has it open can it no longer grow.
+            if not _is_ours_alone(file) or length(file):
                 move(path, f"{target}.{STREAMS[stream]}")
                 os.close(self._open.pop(stream))
 
@@ -113,6 +114,11 @@ class Slots:
                 if owner and os.path.exists(path) and os.path.getsize(path):
                     job, execution = map(int, owner.split())
                     yield path, job, execution, stream
+
+
+def length(file: int) -> int:
+    """Seeking is the cheapest way to ask, and moves nobody: all who write append."""
+    return os.lseek(file, 0, os.SEEK_END)
 
 
 def move(path: str, target: str) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
-from redrived.engine.command_runner import GIVE_BACK_AFTER
+from redrived.engine.command_runner import GIVE_BACK_AFTER, STARTED_AT_ONCE
+from redrived.engine.definitions import COMMANDS
+from redrived.store.leases import lease
+from redrived.store.picking import Berth
 from support.engine import TESTER, WITHIN, Bench, running
 
 TASKS = """
@@ -56,8 +60,9 @@ async def test_what_waits_behind_a_command_that_turns_out_long_goes_back(tmp_pat
         [first] = await bench.enqueue("block")
         ids = await bench.enqueue("tiny", 3, n=1)
         await bench.event("action_started", first)
-        [attempt] = bench.engine.attempts
         async with asyncio.timeout(WITHIN):
+            while not (attempt := bench.engine.attempts.get(first)):
+                await asyncio.sleep(0)
             while bench.engine.clock.monotonic() < attempt.since + 2 * GIVE_BACK_AFTER:
                 await asyncio.sleep(0.01)
             for id in ids:
@@ -70,6 +75,28 @@ async def test_what_waits_behind_a_command_that_turns_out_long_goes_back(tmp_pat
         (tmp_path / "go").touch()
         for id in ids:
             assert (await bench.ended(id)).attempts == 1
+
+
+async def test_what_was_leased_to_wait_behind_a_command_that_is_long_by_now_goes_back(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        await bench.enqueue("block")
+        commands = bench.engine.commands
+        async with asyncio.timeout(WITHIN):
+            while not (slots := [slot for slot in commands._slots if slot.is_long]):
+                await asyncio.sleep(0.005)
+        [id] = await bench.enqueue("tiny", n=1)
+        room = bench.engine.dispatcher.room()
+        room.berths = {COMMANDS: [Berth(slots[0], empty=False)]}
+        leased = await bench.engine.store.submit(lease, room)
+        commands.hand(leased.picked.berths[0], False, leased.at)
+        async with asyncio.timeout(WITHIN):
+            while (await bench.job(id)).state is not JobState.QUEUED:
+                await asyncio.sleep(0.01)
+        (tmp_path / "go").touch()
+        assert (await bench.ended(id)).attempts == 1
 
 
 async def test_a_command_cancelled_in_hand_never_runs(tmp_path: Path) -> None:
@@ -114,3 +141,28 @@ async def test_a_drain_leaves_nothing_leased_behind(tmp_path: Path) -> None:
             while (await bench.job(id)).state is not JobState.DONE:
                 await bench.event("action_completed", id)
             assert "action_lost" not in await bench.told(id)
+
+
+async def test_many_commands_are_started_in_portions_with_turns_for_others(tmp_path: Path) -> None:
+    count = 8 * STARTED_AT_ONCE
+    config = ONE_SLOT.replace("concurrency = 1", f"concurrency = {count}")
+    async with running(tmp_path, '[tasks.wait]\ncommand = ["sleep", "300"]\n', config) as bench:
+        loop = asyncio.get_running_loop()
+        started: list[int] = []  # at each turn of the loop
+
+        def turn() -> None:
+            started.append(len(bench.engine.attempts))
+            if started[-1] < count:
+                loop.call_soon(turn)
+
+        turn()
+        ids = await bench.enqueue("wait", count)
+        for id in ids:
+            await bench.event("action_started", id)
+        while started[-1] < count:
+            await asyncio.sleep(0)
+
+        assert max(b - a for a, b in pairwise(started)) <= STARTED_AT_ONCE
+        await acting.act(bench.engine, TESTER, Act(verb="kill", ids=[str(id) for id in ids]))
+        for id in ids:
+            assert (await bench.ended(id)).state is JobState.CANCELLED
