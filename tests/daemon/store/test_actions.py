@@ -11,7 +11,7 @@ from redrive.clock import iso
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotAllowed, NotFound, TryLater, WrongState
 from redrive.lifecycle import JobState, Move, allowed
-from redrived.store.actions import VERBS, Act, Acted, act
+from redrived.store.actions import VERBS, Act, Acted, act, rehearse
 from redrived.store.enqueue import NewJob
 from redrived.store.group import Entry
 from redrived.store.picking import TaskRules
@@ -55,6 +55,11 @@ def do_one(ground: Ground, verb: str, id: int, **more: Any) -> Acted:
     return answer
 
 
+def rehearsal(ground: Ground, verb: str, *ids: int) -> list[Acted]:
+    wish = Act(verb=verb, jobs=ids, by="ann")
+    return ground.ask(rehearse, ground.database, ground.clock.now(), wish)
+
+
 def refused(ground: Ground, verb: str, id: int, **more: Any) -> Exception | None:
     return do_one(ground, verb, id, **more).refused
 
@@ -73,9 +78,12 @@ def test_a_verb_works_exactly_on_the_states_the_lifecycle_allows(
     if verb == "hold" and state in (JobState.QUEUED, JobState.RETRY):
         do(ground, "release", id)
     before = ground.events(id)
+    [rehearsed] = rehearsal(ground, verb, id)
+    assert (ground.job(id).state, ground.events(id)) == (state, before)
 
     answer = do_one(ground, verb, id)
 
+    assert str(rehearsed.refused) == str(answer.refused)
     if not allowed(VERBS[verb].move, state):
         assert isinstance(answer.refused, WrongState)
         assert str(state) in str(answer.refused)

@@ -7,6 +7,8 @@ import pytest
 from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, UsageProblem, WrongState
 from redrive.lifecycle import JobState
 from redrived.store.actions import Act, act
+from redrived.store.run_actions import RunAct
+from redrived.store.run_rehearsal import rehearse
 from support.ground import Ground
 from support.runs import Track, seconds, step
 
@@ -275,6 +277,35 @@ def test_a_run_that_is_done_starts_over_only_by_force(track: Track) -> None:
         track.requeue(run)
     track.requeue(run, force=True)
     assert track.run(run).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("verb", "from_step", "steps"),
+    [
+        ("requeue", None, ["embed", "analyze"]),
+        ("requeue", "parse", ["parse", "embed", "analyze"]),
+        ("requeue", "analyze", None),
+        ("cancel", None, None),
+        ("hold", None, None),
+        ("discard", None, None),
+    ],
+)
+def test_a_rehearsal_names_the_steps_or_the_refusal_and_changes_nothing(
+    track: Track, verb: str, from_step: str | None, steps: list[str] | None
+) -> None:
+    run = track.start()
+    track.finish("parse")
+    track.fail("embed")
+    before = track.run(run)
+    wish = RunAct(verb=verb, runs=[run, 99], by="ann", from_step=from_step, again=True)
+    ground = track.ground
+
+    known, unknown = ground.ask(rehearse, ground.database, ground.clock.now(), wish)
+
+    assert list(known.steps) == (steps or [])
+    assert (known.refused is None) == (steps is not None)
+    assert isinstance(unknown.refused, NotFound)
+    assert track.run(run) == before
 
 
 def test_a_run_keeps_to_cooldown_cap_and_permanent_failures(track: Track) -> None:
