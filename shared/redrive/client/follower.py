@@ -97,6 +97,10 @@ class Follower:
             if said.epoch in self._left:
                 continue
             if said.epoch != self._epoch:
+                if (await self._client.hello()).epoch == self._epoch:
+                    # One that was killed while we asked it something had said more by then.
+                    self._left.add(said.epoch)
+                    continue
                 self._left.add(self._epoch)
                 return
             match said:

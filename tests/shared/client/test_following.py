@@ -113,6 +113,29 @@ async def test_late_words_of_the_daemon_before_change_nothing(
     assert await take(told, 1) == [event(1)]
 
 
+async def test_words_of_the_daemon_before_that_are_still_unread_mute_nobody(
+    peer: Peer,
+) -> None:
+    """It was killed while its listener asked it something, and had said more by then."""
+    async with AsyncClient(peer.addresses, timeout=0.2) as client:
+        told = client.follow()
+        await take(told, 1)
+        await peer.subscribed()
+        peer.log = [event(1)]
+        peer.replies["ListEvents"] = lambda _: None
+        for _ in range(3):
+            await peer.tell_head(epoch="one")
+        [away] = await take(told, 1)
+        assert isinstance(away, Away)
+
+        del peer.replies["ListEvents"]
+        peer.replies["Hello"] = welcome(epoch="two")
+        assert await take(told, 2) == [Resync(epoch="two", seq=0), event(1)]
+        await peer.tell(event(2), epoch="two")
+        assert await take(told, 1) == [event(2)]
+        await told.aclose()
+
+
 async def test_another_store_is_followed_from_its_own_head(peer: Peer, client: AsyncClient) -> None:
     peer.log = [event(3)]
     assert await take(client.follow(after=1000), 1) == [Resync(epoch="one", seq=3)]
