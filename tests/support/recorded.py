@@ -39,6 +39,7 @@ class Recorded:
         self.groups_by: dict[str, list[GroupRow]] = {}
         self.redrives: list[RedriveRow] = []
         self.runs: list[Run] = []
+        self.older_runs = False  # than those on the page
         self.batches: list[BatchRow] = []
         self.schedules: list[ScheduleRow] = []
         self.events: list[Event] = []
@@ -97,7 +98,8 @@ class Recorded:
 
     def _listruns(self, query: queries.ListRuns) -> queries.RunPage:
         runs = [run for run in self.runs if query.where in ("", f"batch:{run.batch}")]
-        return queries.RunPage(runs=runs, after=None, as_of=self.status.seq)
+        after = runs[-1].id if self.older_runs else None
+        return queries.RunPage(runs=runs, after=after, as_of=self.status.seq)
 
     def _listbatches(self, query: queries.ListBatches) -> queries.BatchPage:
         return queries.BatchPage(batches=self.batches, as_of=self.status.seq)

@@ -219,6 +219,8 @@ async def test_a_viewer_sees_that_it_may_only_look() -> None:
         assert "read only" in stage.grid[0]
         await stage.press("2", "r")
         assert "may only look" in stage.toasts[-1]
+        roles = dict(stage.console.hints.lines[0])
+        assert (roles[" run again  "], roles[" why  "]) == ("rule", "dim")
 
 
 async def test_my_commands_show_their_fate_and_their_command() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,7 @@ from redrive.lifecycle import JobState
 from redrive.models import Job
 from redrive_tui.formatting import (
     ASCII_GLYPHS,
+    DAY,
     GLYPHS,
     Look,
     ago,
@@ -157,3 +159,18 @@ def test_what_begins_far_to_the_right_goes_on_below() -> None:
         "a name that takes the room",
         "    and a text",
     ]
+
+
+def test_without_a_zone_times_are_those_of_this_machine_as_they_were_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        look = Look(zone=None)
+        assert look.absolute(START) == "2026-09-21 16:13:20 CEST"
+        assert look.absolute(START + 90 * DAY * SECOND) == "2026-12-20 15:13:20 CET"
+        assert look.zone_name(START) == "CEST"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 from msgspec.structs import replace
 
 from redrive.models import Event
 from redrive.protocol.commands import ControlRedrive, Undo
 from redrive.protocol.queries import ReadLog
 from redrive.protocol.rows import Attention
+from redrive_tui.formatting import Look
 from redrive_tui.screens.dead import DeadPane
 from redrive_tui.screens.events import EventsPane
 from redrive_tui.screens.nodes import TAIL
+from redrive_tui.widgets.stream_view import StreamView
 from support import incident
 from support.stage import on_stage
 
@@ -116,6 +120,32 @@ async def test_a_batch_shows_its_phases_and_its_gate_and_enter_its_runs() -> Non
         assert "Runs 3" in stage.text
 
 
+async def test_a_page_of_runs_is_not_taken_for_their_number() -> None:
+    source = incident.source()
+    source.older_runs = True
+    async with on_stage(source) as stage:
+        await stage.press("4")
+        assert " Runs 3+ " in stage.text
+        assert "the newest 3" in stage.text
+
+
+async def test_a_batch_says_how_many_of_its_runs_are_not_kept() -> None:
+    source = incident.source()
+    source.batches = [replace(source.batches[0], forgotten=7)]
+    async with on_stage(source) as stage:
+        await stage.press("4", "]")
+        assert "7 of 40 forgotten" in stage.line_with("night")
+
+
+async def test_a_paused_schedule_promises_no_next_time() -> None:
+    source = incident.source()
+    source.schedules = [replace(source.schedules[0], paused=True, paused_by="anna")]
+    async with on_stage(source) as stage:
+        await stage.press("6")
+        assert "PAUSED by anna; it fires again once resumed" in stage.text
+        assert "in 1d00h" not in stage.text
+
+
 async def test_a_paused_queue_says_by_whom_and_why() -> None:
     async with on_stage() as stage:
         await stage.press("5", "down", "down")
@@ -202,6 +232,32 @@ async def test_events_come_as_they_happen_and_what_is_missing_is_drawn() -> None
         assert "-- 1,204 events not received (this console was too slow) --" in stage.text
         assert "job_killed" in stage.grid[-2] + stage.text
         assert "1,204 not received" in stage.text
+
+
+async def test_an_event_is_told_in_words_and_its_times_in_a_zone() -> None:
+    async with on_stage(look=Look(zone=ZoneInfo("Europe/Berlin"))) as stage:
+        await stage.press("8")
+        mirror = stage.console.mirror
+        decision = {"because": "attempt 1 of 3 timed out", "rule": "builtin", "delay": 5.0}
+        data = {"decision": decision, "log": {"size": 3}, "node": "w1"}
+        event = Event(seq=mirror.seq + 1, at=incident.NOW, type="step_retry", job=7, data=data)
+        mirror.apply([event])
+        await stage.settle()
+        assert "attempt 1 of 3 timed out, node w1" in stage.text
+        assert "{" not in stage.text
+        assert "times in CEST" in stage.text
+
+
+async def test_a_search_that_finds_nothing_says_so() -> None:
+    async with on_stage() as stage:
+        await stage.press("8", "slash")
+        await stage.type("no such thing")
+        await stage.press("enter")
+        assert stage.toasts == ["nothing here has 'no such thing'"]
+        await stage.press("2", "down", "down", "l")
+        stage.console.pane.query_one(StreamView).restart(["all is well"])
+        await stage.press("e")
+        assert stage.toasts[-1] == "no line here speaks of an error"
 
 
 async def test_a_new_daemon_begins_a_new_log() -> None:

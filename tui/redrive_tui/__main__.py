@@ -54,7 +54,7 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
         link,
         Settings(
             theme=MONO if os.environ.get("NO_COLOR") else console.theme,
-            look=Look(ascii=options.ascii),
+            look=Look(ascii=options.ascii, zone=None),
             keymap=keymap.load(Path(console.keymap)) if console.keymap else {},
             read_only=options.read_only,
             views=Views(views_path(os.environ)),

@@ -17,6 +17,7 @@ from textual.worker import Worker, WorkerFailed, WorkerState
 from redrive.clock import Clock, SystemClock
 from redrive_tui import copying, frame, keys
 from redrive_tui.acting import Acting, Question, Severity
+from redrive_tui.ascii import Ascii
 from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import Line, Look
 from redrive_tui.hints import hints
@@ -76,6 +77,7 @@ class Console(App[None]):
     ) -> None:
         super().__init__()
         self.settings = settings = settings or Settings()
+        self._ascii = Ascii()
         self.source = source
         self.mirror = Mirror(clock or SystemClock())
         self.commands_log = CommandLog()
@@ -106,7 +108,12 @@ class Console(App[None]):
 
     def get_line_filters(self) -> list[LineFilter]:
         """Under NO_COLOR Textual paints grey; the mono theme paints nothing."""
-        return [NoColor()] if self.theme == MONO else list(super().get_line_filters())
+        filters: list[LineFilter] = [*super().get_line_filters()]
+        if self.theme == MONO:
+            filters = [NoColor()]
+        if self.settings.look.ascii:
+            filters.append(self._ascii)
+        return filters
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -154,7 +161,8 @@ class Console(App[None]):
                 self.settings.keymap,
                 width,
                 self.size.height,
-                self.pane.impossible(),
+                self.pane.impossible() | (keys.CHANGING if self.acting.only_looks else set()),
+                ascii=self.settings.look.ascii,
             )
         ]
 

@@ -51,7 +51,7 @@ class Look(Record, frozen=True, kw_only=True):
     """How this terminal wants things written."""
 
     ascii: bool = False
-    zone: tzinfo = UTC
+    zone: tzinfo | None = UTC  # None: that of this machine, as it was at each instant
 
     def glyph(self, word: str) -> str:
         return (ASCII_GLYPHS if self.ascii else GLYPHS).get(word, " ")
@@ -105,6 +105,9 @@ class Look(Record, frozen=True, kw_only=True):
     def absolute(self, instant: int) -> str:
         """Date, time and zone: what details show."""
         return self._local(instant).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+    def zone_name(self, now: int) -> str:
+        return self._local(now).strftime("%Z")
 
     def _local(self, instant: int) -> datetime:
         return to_datetime(instant).astimezone(self.zone)

@@ -14,7 +14,13 @@ LEAST_WIDTH, LEAST_HEIGHT = 60, 16
 
 
 def hints(
-    screen: str, keymap: Mapping[str, str], width: int, height: int, impossible: Collection[str]
+    screen: str,
+    keymap: Mapping[str, str],
+    width: int,
+    height: int,
+    impossible: Collection[str],
+    *,
+    ascii: bool = False,
 ) -> Line:
     """What can be pressed; what would be refused right now is dim."""
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
@@ -23,7 +29,7 @@ def hints(
     shown: dict[str, Line] = {}
     for key in keys_of(screen):
         if key.hint:
-            name = shown_key(keymap.get(key.id, key.keys))
+            name = shown_key(keymap.get(key.id, key.keys), ascii=ascii)
             role = "rule" if key.id in impossible else "dim"
             shown[key.id] = [(name, "key"), (f" {key.hint}  ", role)]
     ends = [span for id in ALWAYS for span in shown.pop(id)]
@@ -35,7 +41,7 @@ def hints(
     return apart(line, ends, width)
 
 
-def shown_key(keys: str) -> str:
+def shown_key(keys: str, *, ascii: bool = False) -> str:
     """The first key of an action, as people write it."""
     first = keys.split(",")[0]
-    return first if len(first) == 1 else format_key(first)
+    return first if len(first) == 1 or ascii else format_key(first)

@@ -173,6 +173,14 @@ def every_key() -> dict[str, Key]:
     return {key.id: key for keys in KEYS.values() for key in keys}
 
 
+# What may not be done from a console that only looks.
+CHANGING = frozenset(
+    key.id
+    for key in every_key().values()
+    if key.action.partition("(")[0] in {"act", "rerun", "drain", "purge", "resume", "steer"}
+)
+
+
 def keys_of(screen: str) -> list[Key]:
     """What can be pressed on a screen, the most particular first."""
     return [key for context in reversed(SCREENS[screen]) for key in KEYS[context]]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from redrive.event_words import words_of
 from redrive.models import ErrorRecord, Event, Job
 from redrive.protocol.queries import WhyReply
 from redrive.protocol.rows import GroupRow, Usage
@@ -79,14 +79,13 @@ def error_lines(error: ErrorRecord | None, look: Look) -> list[Line]:
 def event_line(event: Event, look: Look) -> Line:
     """An event in one line; what its data says follows its type."""
     subject = f"{event.job}" if event.job is not None else event.run or ""
-    said = "  ".join(f"{clean(key, 40)}={_short(value)}" for key, value in event.data.items())
     word = word_of(event.state) if event.state else ""
     return [
         (f"{look.time_exact(event.at)}  ", "dim"),
         (f"{clean(event.type, 40):<22}", _event_role(event.type, word)),
         (f"  {clean(subject, 20):<9}", "strong"),
         (f"{event.attempts if event.attempts is not None else '':>3}  ", "dim"),
-        (said, "text"),
+        (clean(words_of(event), 400), "text"),
     ]
 
 
@@ -176,14 +175,3 @@ def _document(title: str, value: object) -> list[Line]:
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _short(value: Any) -> str:
-    """A value in a line of others: numbers rounded, of an error what it says."""
-    match value:
-        case float():
-            return f"{value:.3g}"
-        case {"error_type": error_type, "message": message}:
-            return clean(f"{error_type}: {message}", 160)
-        case _:
-            return clean(_json(value), 160)

@@ -94,6 +94,7 @@ def _origin(reply: JobReply, events: Sequence[Event], now: int, look: Look) -> L
         (f"  enqueued by {clean(str(by))}" if by else "  enqueued", "text"),
         (f" (unique key {clean(job.unique)})" if job.unique else "", "text"),
         (f"  {ago(job.created_at, now)}", "dim"),
+        (f"  {job.attempts} of {job.max_attempts} executions in life {job.life}", "text"),
     ]
 
 

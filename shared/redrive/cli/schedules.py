@@ -42,7 +42,8 @@ def schedules(settings: Settings, /, **choice: Any) -> None:
 
 def _row(schedule: ScheduleRow) -> tuple[object, ...]:
     now = words.now()
-    upcoming = words.relative(schedule.next[0], now) if schedule.next else None
+    fires = schedule.next and not schedule.paused
+    upcoming = words.relative(schedule.next[0], now) if fires else None
     last = schedule.last[-1] if schedule.last else None
     return (
         schedule.name,

@@ -66,7 +66,7 @@ def _print_job(reply: JobReply) -> None:
         [
             ("job", f"{job.id}  {job.task}"),
             ("state", _state(job, now)),
-            ("attempts", f"{job.attempts} of {job.max_attempts}, life {job.life}"),
+            ("attempts", f"{job.attempts} of {job.max_attempts} executions, life {job.life}"),
             ("budgets", job.budgets and _budgets(job.budgets)),
             ("queue", " ".join(filter(None, [job.queue, job.operation, job.mode]))),
             ("priority", job.priority or None),

@@ -239,6 +239,24 @@ def test_a_batch_says_how_far_its_steps_are_and_what_is_forgotten(
     assert redrive("batches", "--json").object["phases"] == phases
 
 
+def test_what_attempts_are_counted_in_is_said(peer: Peer, redrive: Redrive) -> None:
+    """Four executions have three retries, of which this is the first."""
+    job = msgspec.structs.replace(REPLY.job, state=JobState.RETRY, attempts=1, max_attempts=4)
+    peer.replies["ShowJob"] = msgspec.structs.replace(REPLY, job=job)
+    told = redrive("show", 12).out
+    assert "Retrying (attempt 1/3)" in told
+    assert "1 of 4 executions, life 1" in told
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_paused_schedule_has_no_next_time(peer: Peer, redrive: Redrive, paused: bool) -> None:
+    row = ScheduleRow(
+        name="nightly", what="task sync", words="daily", timezone="UTC", next=[1], paused=paused
+    )
+    peer.replies["ListSchedules"] = queries.SchedulePage(schedules=[row], as_of=1)
+    assert ("ago" in redrive("schedules").out) is not paused
+
+
 def test_the_last_ten_executions_are_shown_and_all_of_them_as_json(
     peer: Peer, redrive: Redrive
 ) -> None:

@@ -49,7 +49,11 @@ class EventsPane(Pane):
         left: Line = [("follow ", "dim"), (follow, "good" if stream.following else "warning")]
         if stream.sought:
             left += [("  searched ", "dim"), (stream.sought, "accent")]
-        right: Line = [(f"showing {count(len(stream.items))}", "dim")]
+        zone = self.desk.look.zone_name(mirror.now())
+        right: Line = [
+            (f"times in {zone}  ", "dim"),
+            (f"showing {count(len(stream.items))}", "dim"),
+        ]
         if mirror.dropped:
             right.append((f" · {count(mirror.dropped)} not received", "warning"))
         self.top.lines = [apart(left, right, self.top.size.width)]

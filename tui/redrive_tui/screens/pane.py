@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import ClassVar, TypeVar, cast
 
 from msgspec import Struct
-from textual import work
+from textual import on, work
 from textual.containers import Vertical
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -20,6 +20,7 @@ from redrive_tui.formatting import Look
 from redrive_tui.mirror import Mirror
 from redrive_tui.source import Source
 from redrive_tui.widgets.lines import Lines
+from redrive_tui.widgets.stream_view import StreamView
 from redrive_tui.widgets.table import Table
 from redrive_tui.wishes import Fate
 
@@ -188,6 +189,10 @@ class Pane(Vertical):
         """A fault in the console's own work is told, never swallowed."""
         if event.state is WorkerState.ERROR:
             self.post_message(self.Said(fault_of(event), "error"))
+
+    @on(StreamView.Missed)
+    def _missed(self, event: StreamView.Missed) -> None:
+        self.post_message(self.Said(event.what, "warning"))
 
     def _has_news(self) -> bool:
         return self._is_due() and self.desk.mirror.seq != self._read_seq

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.app import ComposeResult
 
@@ -45,7 +47,7 @@ BATCH_COLUMNS = [
     Column("GATE", 16, from_width=60),
 ]
 WAITING = ("·", "dim")
-RUNS_SHOWN = 200
+RUNS_SHOWN = BATCHES_SHOWN = 200
 
 
 class RunsPane(Pane):
@@ -65,6 +67,7 @@ class RunsPane(Pane):
         self.filter = ""
         self.all_runs: list[Run] = []
         self.all_batches: list[BatchRow] = []
+        self.more_runs = False  # than are shown
         self.top = Panel()
         self.runs = RecordTable[Run](
             RUN_COLUMNS, self._run_cells, lambda run: run.id, id="run-list", empty="no runs"
@@ -90,20 +93,24 @@ class RunsPane(Pane):
     async def read(self) -> None:
         source = self.desk.source
         runs: RunPage = await source.ask(ListRuns(where=self.filter, limit=RUNS_SHOWN))
-        batches: BatchPage = await source.ask(ListBatches())
+        batches: BatchPage = await source.ask(ListBatches(limit=BATCHES_SHOWN))
         self.all_runs, self.all_batches = runs.runs, batches.batches
+        self.more_runs = runs.after is not None
 
     def show(self) -> None:
         self.runs.show(self.all_runs)
         self.batches.show(self.all_batches)
         self._show_steps()
         batches = self.has_class("-batches")
+        more_batches = len(self.all_batches) >= BATCHES_SHOWN
         left: Line = [
-            (f" Runs {count(len(self.all_runs))} ", "dim" if batches else "tab"),
+            (f" Runs {_number(self.all_runs, self.more_runs)} ", "dim" if batches else "tab"),
             (" ", ""),
-            (f" Batches {count(len(self.all_batches))} ", "tab" if batches else "dim"),
+            (f" Batches {_number(self.all_batches, more_batches)} ", "tab" if batches else "dim"),
         ]
         right: Line = [(clean(self.filter, 80), "accent")]
+        if self.more_runs and not batches:
+            right = [(f"the newest {count(len(self.all_runs))}  ", "dim"), *right]
         self.top.lines = [apart(left, right, self.top.size.width)]
 
     @on(RecordTable.Moved, "#run-list")
@@ -166,8 +173,10 @@ class RunsPane(Pane):
         ]
 
     def _phases(self, batch: BatchRow) -> Line:
-        """Each step with how many of its jobs are in which state."""
+        """Each step with how many of its jobs are in which state; and what is not kept any more."""
         line: Line = []
+        if batch.forgotten:
+            line.append((f"{count(batch.forgotten)} of {count(batch.runs)} forgotten  ", "dim"))
         for step, states in batch.phases.items():
             line.append((f"{clean(step, 24)} ", "dim"))
             for state, number in states.items():
@@ -226,3 +235,8 @@ class RunsPane(Pane):
     def action_copy(self) -> None:
         if (run := self.runs.current) is not None:
             self.post_message(self.Copied(run.id))
+
+
+def _number(rows: Sequence[object], more: bool) -> str:
+    """How many there are; a page of them is no count."""
+    return count(len(rows)) + "+" * more

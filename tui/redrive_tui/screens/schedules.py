@@ -21,7 +21,7 @@ COLUMNS = [
     Column("SCHEDULE", 18),
     Column("WHEN", 0),
     Column("NEXT", 18),
-    Column("LAST RUN", 24, from_width=90),
+    Column("LAST RUN", 24, from_width=104),
     Column("LAST 8", 8, from_width=70),
     Column("OVERLAP", 7, from_width=110),
     Column("STATE", 6),
@@ -99,10 +99,10 @@ class SchedulesPane(Pane):
         lines: list[Line] = [[(clean(row.name, 80), "strong"), (f"  {facts}", "dim")]]
         if row.paused:
             who = f" by {clean(row.paused_by, 80)}" if row.paused_by else ""
-            lines.append([("PAUSED", "warning"), (who, "text")])
+            lines.append([("PAUSED", "warning"), (f"{who}; it fires again once resumed", "text")])
         lines += [
             [(f"  {look.absolute(at)}", "text"), (f"  {until(at, now)}", "dim")]
-            for at in row.next[:5]
+            for at in ([] if row.paused else row.next[:5])
         ]
         lines += [
             [(f"  {look.absolute(fire.slot)}", "dim"), (f"  {clean(fire.outcome, 40)}", "warning")]

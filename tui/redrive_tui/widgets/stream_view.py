@@ -37,6 +37,13 @@ class StreamView(Lines, Generic[Item], can_focus=True):
     class Changed(Message):
         """Following, what was found or what is unseen changed: the banner wants to know."""
 
+    class Missed(Message):
+        """Nothing there fits what was looked for."""
+
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
     class SearchWanted(Message):
         """The operator wants to type what to look for."""
 
@@ -245,14 +252,16 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         needle = self.sought.casefold()
         if needle:
             self._jump(
-                direction, lambda item: needle in plain_text(self._spans(item, False)).casefold()
+                direction,
+                lambda item: needle in plain_text(self._spans(item, False)).casefold(),
+                f"nothing here has {self.sought!r}",
             )
 
     def action_error(self, direction: int) -> None:
-        self._jump(direction, self._is_error)
+        self._jump(direction, self._is_error, "no line here speaks of an error")
 
-    def _jump(self, direction: int, fits: Callable[[Item], bool]) -> None:
-        """To the next item that fits, around the end if need be."""
+    def _jump(self, direction: int, fits: Callable[[Item], bool], otherwise: str) -> None:
+        """To the next item that fits, around the end if need be; or say that none does."""
         count = len(self.items)
         start = self._top_item() - direction if self.hit is None else self.hit
         for step in range(1, count + 1):
@@ -260,6 +269,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
             if fits(self.items[index]):
                 self._go_to(index)
                 return
+        self.post_message(self.Missed(otherwise))
         self.post_message(self.Changed())
 
     def _top_item(self) -> int:
