@@ -20,6 +20,7 @@ import pytest
 
 import redrive
 from redrive.config import ConfigRejected, load
+from redrive.config.spoken import OF_A_FAILURE, OF_A_JOB
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
 from support.commands_doc import verbs
 from support.configuration_doc import comments, fields, places
@@ -168,6 +169,11 @@ def test_pieces_of_config_have_only_keys_that_exist(page: Path, tmp_path: Path) 
         except ConfigRejected as rejected:
             unknown = [problem for problem in rejected.problems if "unknown key" in problem.text]
             assert not unknown, f"{page.name}: {unknown}"
+
+
+def test_every_name_that_expressions_may_speak_of_is_documented() -> None:
+    assert {*OF_A_FAILURE} <= {*code(CONCEPTS)}
+    assert {*OF_A_JOB} <= {*code(DOCS / "handlers.md")}
 
 
 def test_every_type_of_event_is_documented_and_no_other() -> None:
