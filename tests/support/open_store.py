@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+import pytest
 from sqlalchemy import create_engine, text
 
 from redrive.clock import Clock
+from redrive.errors import TryLater
 from redrived.store.database import Database, Trouble
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
 from redrived.store.store import Store
@@ -88,6 +92,18 @@ class OpenStore:
             connection.rollback()
         other.dispose()
 
+    @contextmanager
+    def no_larger_files(self) -> Iterator[None]:
+        """An error of the disk that a test can make (EFBIG)."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        path = self.store.database.path
+        largest = max(os.stat(f"{path}{end}").st_size for end in ("", "-wal"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
     def end_sessions(self) -> None:
         """Cut every connection to a PostgreSQL database but the one that does it."""
         url = url_of(self.store.database).replace("postgresql+psycopg", "postgresql")
@@ -96,3 +112,9 @@ class OpenStore:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
+
+
+async def refusal(future: asyncio.Future[Any]) -> TryLater:
+    with pytest.raises(TryLater) as caught:
+        await asyncio.wait_for(future, PATIENCE)
+    return caught.value

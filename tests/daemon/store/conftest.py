@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from redrived.store.database import Database
 from support.clock import FakeClock
 from support.databases import database as make_database
 from support.ground import Ground
+from support.open_store import OpenStore, url_of
 from support.pair import Pair
 
 
@@ -33,3 +34,11 @@ def pair() -> Iterator[Pair]:
     made = Pair()
     yield made
     made.close()
+
+
+@pytest.fixture
+async def opened(database: Database, clock: FakeClock) -> AsyncIterator[OpenStore]:
+    opened = await OpenStore(url_of(database), clock).open()
+    opened.be_impatient()
+    yield opened
+    await opened.store.close()

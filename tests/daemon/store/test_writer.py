@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,13 +23,6 @@ from support.invariants import check
 from support.open_store import WORK, OpenStore, url_of
 
 ROOM = Room(slots=4, tasks={"work": TaskRules()})
-
-
-@pytest.fixture
-async def opened(database: Database, clock: FakeClock) -> AsyncIterator[OpenStore]:
-    opened = await OpenStore(url_of(database), clock).open()
-    yield opened
-    await opened.store.close()
 
 
 class Gate:
