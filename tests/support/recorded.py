@@ -44,6 +44,7 @@ class Recorded:
         self.schedules: list[ScheduleRow] = []
         self.events: list[Event] = []
         self.log = b""
+        self.log_warning: str | None = None
         self.asked: list[Request] = []
         self.commanded: list[Request] = []
         self.keys: list[str] = []
@@ -125,7 +126,13 @@ class Recorded:
         data = self.log[query.offset :]
         size = len(self.log)
         return queries.LogReply(
-            data=data, offset=size, size=size, finished=True, attempt=1, execution=1
+            data=data,
+            offset=size,
+            size=size,
+            finished=True,
+            attempt=1,
+            execution=1,
+            warning=self.log_warning,
         )
 
     def _why(self, query: queries.Why) -> queries.WhyReply:

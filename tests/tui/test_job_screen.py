@@ -116,6 +116,15 @@ async def test_wrapped_lines_lose_no_character_to_the_scroll_bar() -> None:
         assert printed[-1] in "".join(row.strip() for row in rows)
 
 
+async def test_where_output_is_that_is_not_here_is_said_in_full() -> None:
+    source = incident.source()
+    source.log = b""
+    source.log_warning = "node w2 ran this attempt and has its output: ask the daemon there"
+    async with on_stage(source, size=(60, 16)) as stage:
+        await stage.press("2", "l")
+        assert source.log_warning in " ".join(stage.text.split())
+
+
 async def test_lines_that_go_on_unseen_say_so() -> None:
     source = incident.source()
     source.log = b"x" * 250 + b"\nend\n"

@@ -107,7 +107,10 @@ class JobPane(JobActions):
             self.top.lines = [self._unread or [(f"reading job {self.job_id} ···", "dim")], []]
             self.text.lines = []
             return
-        self.top.lines = [apart(self._title(), self._facts(), self.top.size.width), self._tabs()]
+        lines = [apart(self._title(), self._facts(), self.top.size.width), self._tabs()]
+        if self.tab == "output" and self._log is not None and self._log.warning:
+            lines.append([(clean(self._log.warning), "warning")])
+        self.top.lines = lines
         self.text.lines = self._page(self.reply, self.text.size.width - self.text.bar_width)
 
     def _title(self) -> Line:
@@ -144,7 +147,6 @@ class JobPane(JobActions):
         following = "follow on" if output.following else f"follow off · {count(output.unseen)} new"
         line: Line = [(f"  attempt {log.execution}  " if log else "  ", "dim")]
         line.append((following, "good" if output.following else "warning"))
-        line += [(f"  {clean(log.warning)}", "warning")] if log and log.warning else []
         return [*line, ("  searched ", "dim"), (output.sought, "accent")] if output.sought else line
 
     def _page(self, reply: JobReply, width: int) -> list[Line]:
