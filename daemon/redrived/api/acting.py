@@ -88,5 +88,5 @@ async def chosen(
         return check_ids(ids)
     if ids:
         raise UsageProblem("both ids and a filter were given", hint="give one of them")
-    clause, _ = condition(engine, where)
+    clause = condition(engine, where)
     return await engine.store.read(jobs.matching, clause, newest)

@@ -23,16 +23,17 @@ from redrived.store.store import Condition, Connection
 MOST_ON_A_PAGE = 10_000
 
 
-def condition(engine: Engine, text: str) -> tuple[Condition | None, str | None]:
-    """A filter as SQL, and the order it asks for."""
+def condition(engine: Engine, text: str) -> Condition | None:
+    """A filter as SQL."""
     parsed = filters.parse(text)
     found = where(parsed, engine.clock.now(), is_sqlite=engine.store.database.is_sqlite)
-    return (found if parsed.terms else None), sort_of(parsed)
+    return found if parsed.terms else None
 
 
-def sort_of(filter: filters.Filter) -> str | None:
+def order(filter: filters.Filter) -> str:
+    """The order a filter asks for, else the newest first."""
     if not filter.sort:
-        return None
+        return "-id"
     first = filter.sort[0]
     return f"-{first.key}" if first.descending else first.key
 
@@ -57,7 +58,7 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
         page = jobs.page(
             connection,
             found.where,
-            sort=request.sort or sort_of(filter) or "-id",
+            sort=request.sort or order(filter),
             limit=request.limit,
             after=request.after,
             offset=request.offset or 0,
@@ -79,7 +80,7 @@ COUNT_UP_TO = 1_000_000  # where the counts cannot tell; beyond it "more than" i
 
 
 async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> GroupPage:
-    clause, _ = condition(engine, request.where)
+    clause = condition(engine, request.where)
     now = engine.clock.now()
 
     def ask(connection: Connection) -> GroupPage:

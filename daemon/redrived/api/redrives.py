@@ -20,7 +20,7 @@ AT_ONCE = 1_000  # a set of up to so many, without pace or canary, is answered f
 async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
     """Requeue a set as a redrive: recorded, paced, undoable."""
     options = _options(request)
-    clause = condition(engine, request.where)[0] if request.where is not None else None
+    clause = condition(engine, request.where) if request.where is not None else None
     wish = NewRedrive(
         by=asker.who,
         where=request.where,
