@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import statistics
 import subprocess
@@ -54,7 +55,7 @@ class Drain:
 
     async def commands_per_second(self, count: int) -> float:
         engine = self._engine
-        engine.dispatcher.is_open = False
+        engine.dispatcher.close()
         self._left = count
         self._empty.clear()
         request = Enqueue(task="true", orders=[JobOrder()], count=count)
@@ -104,6 +105,8 @@ def task_spooler(folder: Path, count: int) -> float:
 
 async def main(chosen: argparse.Namespace) -> None:
     become_parent()
+    gc.collect()  # as the daemon does, too
+    gc.freeze()
     report = Report(
         "commands",
         "Shell commands",
