@@ -15,9 +15,9 @@ from redrive.protocol.queries import GroupPage, JobPage, JobReply, ListGroups, L
 from redrive.protocol.rows import Plan
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.store import events, groups, jobs, tallies
+from redrived.store import events, groups, jobs
 from redrived.store.filtering import where
-from redrived.store.narrowing import narrowed
+from redrived.store.listing import listed
 from redrived.store.store import Condition, Connection
 
 MOST_ON_A_PAGE = 10_000
@@ -44,39 +44,17 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
             f"a page of {request.limit} jobs is not possible", hint=f"1 to {MOST_ON_A_PAGE}"
         )
     filter = filters.parse(request.where)
-    now, is_sqlite = engine.clock.now(), engine.store.database.is_sqlite
-
-    def ask(connection: Connection) -> JobPage:
-        counts = tallies.read(connection)
-        found = narrowed(filter, counts, now, is_sqlite=is_sqlite)
-        total, exact = tallies.matching(counts, filter), True
-        if found.is_empty:
-            total = 0
-        elif request.count and total is None:
-            total = jobs.count(connection, found.where, COUNT_UP_TO)
-            exact = total < COUNT_UP_TO
-        page = jobs.page(
-            connection,
-            found.where,
-            sort=request.sort or order(filter),
-            limit=request.limit,
-            after=request.after,
-            offset=request.offset or 0,
-            total=total if exact else None,
-            parts=found.parts,
-        )
-        return JobPage(
-            jobs=page.jobs,
-            after=page.after,
-            as_of=page.as_of,
-            total=total if request.count else None,
-            exact=exact,
-        )
-
-    return await engine.store.read(ask)
-
-
-COUNT_UP_TO = 1_000_000  # where the counts cannot tell; beyond it "more than" is all one is told
+    page, total, exact = await engine.store.read(
+        listed,
+        filter,
+        engine.clock.now(),
+        sort=request.sort or order(filter),
+        limit=request.limit,
+        after=request.after,
+        offset=request.offset or 0,
+        count=request.count,
+    )
+    return JobPage(jobs=page.jobs, after=page.after, as_of=page.as_of, total=total, exact=exact)
 
 
 async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> GroupPage:

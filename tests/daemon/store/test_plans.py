@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Connection, event, text
 
 from redrive.filters import parse
-from redrived.store import batch_pages, due, events, groups, jobs, outbox, rescue, tallies
+from redrived.store import batch_pages, due, events, groups, jobs, outbox, rescue
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob, Order
 from redrived.store.give_back import GivenBack, give_back
-from redrived.store.narrowing import narrowed
+from redrived.store.listing import listed
 from redrived.store.outbox import Declined, Discard, Granted, Wish, decline, discard, grant
 from redrived.store.picking import QueueRules, TaskRules
 from redrived.store.promote import promote
@@ -156,13 +156,10 @@ def test_no_list_of_a_screen_reads_a_whole_table(full: Ground) -> None:
     dead, retry, *_ = full.take(3)
     full.fail(dead, error_type="timeout", fingerprint="f")
     full.fail(retry, retry_in=60, error_type="timeout", fingerprint="f")
-    now, is_sqlite = full.clock.now(), full.database.is_sqlite
+    now = full.clock.now()
     with listening(full.database) as asked:
-        for text_of_filter in LISTS:
-            filter = parse(text_of_filter)
-            found = narrowed(filter, full.ask(tallies.read), now, is_sqlite=is_sqlite)
-            total = 0 if found.is_empty else full.ask(jobs.count, found.where)
-            full.ask(jobs.page, found.where, total=total, parts=found.parts)
+        for each in LISTS:
+            full.ask(listed, parse(each), now, count=True)
         full.ask(groups.groups, None, now, 100)
 
     assert len(asked) > 2 * len(LISTS)
