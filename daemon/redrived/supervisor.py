@@ -114,10 +114,11 @@ class Supervisor:
         bridge = Bridge(engine, Bus(self.config.bus, self.runtime_dir, self.epoch))
         failed = asyncio.ensure_future(self._watch_store(store))
         try:
-            await node.arrive()
-            for service in (*engine.services, node, bridge, *self._http(engine, node)):
-                await service.start()
-                self._started.append(service)
+            async with self.notifier.patience("settling what an earlier daemon left"):
+                await node.arrive()
+                for service in (*engine.services, node, bridge, *self._http(engine, node)):
+                    await service.start()
+                    self._started.append(service)
             self._reload_on_signal(engine)
             self.notifier.ready()
             log.info("redrive %s is up as %s (pid %d)", __version__, self.node_name, os.getpid())

@@ -50,6 +50,8 @@ def test_a_start_says_what_takes_long_then_that_it_is_ready(
     notify.wait_for("READY", "1")
     assert notify.heard[0] == {"STATUS": "opening the store"}
     assert "EXTEND_TIMEOUT_USEC" in notify.heard[1]
+    assert notify.heard[2] == {"STATUS": "settling what an earlier daemon left"}
+    assert "EXTEND_TIMEOUT_USEC" in notify.heard[3]
     notify.wait_for("STATUS", "running: 0 leased, 0 queued")
 
 
