@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from redrive import filters
 from redrive.clock import SECOND
 from redrive.errors import NotFound, UsageProblem
 from redrive.history import history
 from redrive.lifecycle import JobState
-from redrive.models import Budgets, Event, Job
+from redrive.models import Event, Job
 from redrive.policy import RetryPolicy, timeline
 from redrive.protocol.queries import GroupPage, JobPage, JobReply, ListGroups, ListJobs, ShowJob
 from redrive.protocol.rows import Plan
@@ -44,17 +42,23 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
             f"a page of {request.limit} jobs is not possible", hint=f"1 to {MOST_ON_A_PAGE}"
         )
     filter = filters.parse(request.where)
-    page, total, exact = await engine.store.read(
-        listed,
-        filter,
-        engine.clock.now(),
-        sort=request.sort or order(filter),
-        limit=request.limit,
-        after=request.after,
-        offset=request.offset or 0,
-        count=request.count,
-    )
-    return JobPage(jobs=page.jobs, after=page.after, as_of=page.as_of, total=total, exact=exact)
+    now, definitions = engine.clock.now(), engine.definitions
+
+    def ask(connection: Connection) -> JobPage:
+        page, total, exact = listed(
+            connection,
+            filter,
+            now,
+            sort=request.sort or order(filter),
+            limit=request.limit,
+            after=request.after,
+            offset=request.offset or 0,
+            count=request.count,
+        )
+        shown = [definitions.budgeted(job) for job in page.jobs]
+        return JobPage(jobs=shown, after=page.after, as_of=page.as_of, total=total, exact=exact)
+
+    return await engine.store.read(ask)
 
 
 async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> GroupPage:
@@ -82,24 +86,13 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
     policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
     policy = engine.definitions.step_policy(pinned, job.step) or policy
     return JobReply(
-        job=with_budgets(engine, job),
+        job=engine.definitions.budgeted(job),
         history=history(past),
         plan=plan(job, policy),
         policy=describe(policy),
         next=next_step(job),
         as_of=head,
     )
-
-
-def with_budgets(engine: Engine, job: Job) -> Job:
-    """The budgets with their limits, which the config holds and the row does not."""
-    definition = engine.definitions.tasks.get(job.task)
-    budgets = replace(
-        job.budgets or Budgets(),
-        max_lost=definition.task.max_lost if definition else Budgets().max_lost,
-        max_manual_retries=engine.definitions.config.manual_retry.max,
-    )
-    return replace(job, budgets=budgets)
 
 
 def plan(job: Job, policy: RetryPolicy) -> list[Plan]:

@@ -50,12 +50,13 @@ async def preview(engine: Engine, asker: Asker, request: Preview) -> PreviewRepl
     for run in runs:
         for acted in await _rehearse(engine, asker, request, [*run.jobs, *run.spared]):
             count.add(acted.id, acted.state, _why_not(request.verb, run, acted))
+    sample = await engine.store.read(jobs.get_many, count.sample)
     return PreviewReply(
         total=count.total,
         by_state=dict(count.states),
         fits=count.total - count.excluded.total(),
         excluded=dict(count.excluded),
-        sample=await engine.store.read(jobs.get_many, count.sample),
+        sample=[engine.definitions.budgeted(job) for job in sample],
         as_of=await engine.store.read(events.head),
         newest=max(ids, default=0),
         runs=[

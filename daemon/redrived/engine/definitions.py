@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from redrive.clock import SECOND
 from redrive.config.sections import Config, Queue, Task
 from redrive.config.values import parse_rate
 from redrive.errors import NotFound
+from redrive.models import Budgets, Job
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
 from redrive.templates import render
@@ -125,6 +126,16 @@ class Definitions:
         if entry is None or step is None:
             return None
         return entry.definition.by_name[step].lane.policy
+
+    def budgeted(self, job: Job) -> Job:
+        """With the limits of its budgets, which the config holds and the row does not."""
+        definition = self.tasks.get(job.task)
+        max_lost = definition.task.max_lost if definition else Budgets().max_lost
+        most = self.config.manual_retry.max
+        budgets = job.budgets or Budgets()
+        if (budgets.max_lost, budgets.max_manual_retries) == (max_lost, most):
+            return job
+        return replace(job, budgets=replace(budgets, max_lost=max_lost, max_manual_retries=most))
 
     def queue(self, name: str) -> Queue:
         found = self.queues.get(name)

@@ -67,6 +67,7 @@ class Hooks:
         self.use(definitions)
 
     def use(self, definitions: Definitions) -> None:
+        self._definitions = definitions
         self._config = definitions.config
         self._told: dict[Key, float] = {}
         self._missed: Counter[Key] = Counter()
@@ -156,7 +157,7 @@ class Hooks:
         return {
             "on": occasion.on,
             "event": plain(event),
-            "job": None if job is None else plain(job),
+            "job": None if job is None else plain(self._definitions.budgeted(job)),
             "missed": occasion.missed,
             "node": self._store.writer.node,
             "environment": self._config.console.environment,
