@@ -178,9 +178,12 @@ class Dispatcher(Loop):
         """What could be leased now, and under which limits."""
         busy = self.busy()
         slots = self.definitions.config.daemon.concurrency - sum(busy.values())
+        berths = {**self._python.berths(), COMMANDS: self._commands.berths(slots)}
+        if slots <= 0 and not any(berths.values()):
+            return Room(slots=slots)  # and no matter which limits
         return Room(
             slots=slots,
-            berths={**self._python.berths(), COMMANDS: self._commands.berths(slots)},
+            berths=berths,
             tasks={name: rules for name in self.definitions.tasks if (rules := self._rules(name))},
             queues=self._queues(),
             used=busy,

@@ -82,13 +82,14 @@ async def test_what_was_leased_to_wait_behind_a_command_that_is_long_by_now_goes
 ) -> None:
     async with running(tmp_path, TASKS, ONE_SLOT) as bench:
         taken_for_tiny(bench)
+        room = bench.engine.dispatcher.room()
         await bench.enqueue("block")
         commands = bench.engine.commands
         async with asyncio.timeout(WITHIN):
             while not (slots := [slot for slot in commands._slots if slot.is_long]):
                 await asyncio.sleep(0.005)
         [id] = await bench.enqueue("tiny", n=1)
-        room = bench.engine.dispatcher.room()
+        room.slots = 0
         room.berths = {COMMANDS: [Berth(slots[0], empty=False)]}
         leased = await bench.engine.store.submit(lease, room)
         commands.hand(leased.picked.berths[0], False, leased.at)
