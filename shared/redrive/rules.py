@@ -9,6 +9,7 @@ Whether the job is tried again is not decided here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Literal, TypeVar, cast
@@ -19,11 +20,14 @@ from redrive.builtin_patterns import PATTERNS
 from redrive.builtin_rules import EXCEPTIONS, EXITS, KINDS, SIGNALS, SOON, STATUSES, Kind
 from redrive.config.sections import ErrorRule
 from redrive.models import Category, Json
-from redrive.patterns import Pattern, any_of, compile_pattern
+from redrive.patterns import TAIL, Pattern, any_of, compile_pattern
 
 __all__ = ["Classification", "Evidence", "Rulebook", "Said", "compile_pattern"]
 
 T = TypeVar("T")
+
+# Whom something was asked of is not what went wrong: an order may have the number 404.
+_ADDRESS = re.compile(r"""(?:https?://|\burl: /)[^\s'"<>)]*""", re.IGNORECASE)
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -187,8 +191,9 @@ def _by_signal(evidence: Evidence) -> Classification | None:
 
 
 def _by_text(evidence: Evidence) -> Classification | None:
+    text = _ADDRESS.sub("", evidence.message[-TAIL:])
     for error_type, pattern in _patterns():
-        if pattern.found_in(evidence.message):
+        if pattern.found_in(text):
             return _known(error_type, rule=f"builtin pattern {error_type}")
     return None
 

@@ -120,6 +120,27 @@ def test_specific_goes_before_generic_and_transient_before_permanent(
     assert error_type(message=text) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET http://127.0.0.1:503/orders/404: All connection attempts failed",
+        "Max retries exceeded with url: /orders/404 (Caused by: Failed to resolve 'x')",
+        "cannot reach 'HTTPS://example.org/permission-denied?status=401': no route to host",
+    ],
+)
+def test_the_address_that_was_called_is_no_evidence(text: str) -> None:
+    error = BUILTIN.classify(Evidence(message=text, exception=("httpx.NetworkError",)))
+
+    assert (error.error_type, error.category) == ("connection_error", "transient")
+
+
+def test_a_rule_of_the_config_may_speak_of_the_address() -> None:
+    rule = ErrorRule(match="orders/404", type="lost_order", category="permanent")
+    found = Rulebook([rule]).classify(Evidence(message="GET http://x/orders/404: no answer"))
+
+    assert found.error_type == "lost_order"
+
+
 def test_a_text_is_classified_with_everything_a_script_needs() -> None:
     assert BUILTIN.classify_text("Too many requests") == {
         "category": "transient",
