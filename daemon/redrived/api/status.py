@@ -164,13 +164,17 @@ def attention(
         found.append(_warning("outbox", text, screen="overview"))
     for pause in engine.pauses.all():
         text = f"{pause.kind} {pause.name} paused by {pause.by}"
-        found.append(_warning("paused", text + (f": {pause.why}" if pause.why else ""), pause.name))
+        text += f": {pause.why}" if pause.why else ""
+        if pause.kind == "schedule":
+            found.append(_warning("paused", text, pause.name, "schedules"))
+        else:
+            found.append(_warning("paused", text, f"{pause.kind}:{pause.name} {_WAITING}"))
     for row in queues:
         if row.paused or row.oldest_ready_at is None or now - row.oldest_ready_at < OLD:
             continue
         waits = (now - row.oldest_ready_at) / SECOND
         text = f"{row.name}: the oldest ready job has waited {waits:.0f} s"
-        found.append(_warning("waiting", text, f"queue:{row.name} state:queued,retry", "jobs"))
+        found.append(_warning("waiting", text, f"queue:{row.name} {_WAITING}"))
     found.extend(_orphans(engine, counts))
     return found
 
@@ -185,10 +189,17 @@ def _orphans(engine: Engine, counts: tallies.Counts) -> list[Attention]:
                     n for state, n in states.items() if state in ("queued", "retry")
                 )
     return [
-        _warning("unknown task", f"{n} jobs wait for task {task}, which is not defined", task)
+        _warning(
+            "unknown task",
+            f"{n} jobs wait for task {task}, which is not defined",
+            f"task:{task} {_WAITING}",
+        )
         for task, n in waiting.items()
         if n
     ]
+
+
+_WAITING = "state:queued,retry"
 
 
 def _error(kind: str, text: str, where: str = "", screen: str = "jobs") -> Attention:

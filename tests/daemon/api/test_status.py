@@ -11,6 +11,7 @@ from redrived.api import pausing
 from redrived.api.status import list_nodes, list_queues, status
 from redrived.engine.node import Node
 from redrived.notify import Notifier
+from redrived.store.enqueue import NewJob, Order, enqueue
 from support.engine import TESTER, Bench, running
 
 CONFIG = """
@@ -22,6 +23,11 @@ queue = "slow"
 [tasks.other]
 command = ["true"]
 queue = "slow"
+"""
+SCHEDULE = """
+[schedules.nightly]
+task = "other"
+every = "1d"
 """
 
 
@@ -76,3 +82,20 @@ async def test_the_slots_in_use_are_told_as_they_are_now(tmp_path: Path) -> None
         assert (node.busy, node.slots) == (1, 4)
         page = await list_nodes(bench.engine, TESTER, ListNodes())
         assert page.nodes == [node]
+
+
+async def test_what_needs_attention_leads_to_the_jobs_it_is_about(tmp_path: Path) -> None:
+    """A name alone would be looked for as text, in the arguments of every job there is."""
+    async with running(tmp_path, CONFIG + SCHEDULE) as bench:
+        for name in ("queue:slow", "task:other", "schedule:nightly"):
+            await pausing.pause(bench.engine, TESTER, PauseIt(name=name))
+        gone = NewJob(task="gone", queue="slow")
+        await bench.engine.store.submit(enqueue, Order(jobs=[gone]))
+
+        found = (await status(bench.engine, TESTER, Status())).attention
+        assert {(one.kind, one.screen, one.where) for one in found} == {
+            ("paused", "jobs", "queue:slow state:queued,retry"),
+            ("paused", "jobs", "task:other state:queued,retry"),
+            ("paused", "schedules", "nightly"),
+            ("unknown task", "jobs", "task:gone state:queued,retry"),
+        }
