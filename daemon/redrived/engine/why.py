@@ -105,6 +105,9 @@ def _waiting(job: Job, at: Circumstances) -> WhyReply:
 
 def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
     """What keeps a waiting job from running: code, words, values, what to do."""
+    if not at.is_known:  # first, for no release and no time will start it
+        text = f"its task {job.task} is not in the config"
+        return "no_task", text, {"task": job.task}, "define it and `redrive reload`"
     if at.waits == "held":
         return "held", "it is held", {}, f"`redrive release {job.id}` lets it go"
     if at.waits == "batch":
@@ -112,9 +115,6 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         return "batch", text, {"batch": job.batch}, f"`redrive run-now {job.id}` drops the wait"
     if at.waits == "due" and job.available_at is not None:
         return _not_due(job, job.available_at, at)
-    if not at.is_known:
-        text = f"its task {job.task} is not in the config"
-        return "no_task", text, {"task": job.task}, "define it and `redrive reload`"
     for kind, pause in (("queue", at.queue_pause), ("task", at.task_pause)):
         if pause is not None:
             why = f": {pause.why}" if pause.why else ""

@@ -61,8 +61,10 @@ def _gated(run: Run, step: StepState, gates: Sequence[GateRow]) -> WhyReply:
         saw["opens_at"] = iso(step.scheduled_for)
         text = f"step {step.name} waits for the gate of batch {run.batch}, open at"
         return _reply(run, "gate_timer", f"{text} {iso(step.scheduled_for)}", saw)
-    text = f"step {step.name} waits for its batch {run.batch}: {gate.unsettled} runs have not"
-    return _reply(run, "gate", f"{text} settled the steps before it", saw)
+    n = gate.unsettled
+    runs = "1 run has" if n == 1 else f"{n} runs have"
+    text = f"step {step.name} waits for its batch {run.batch}: {runs} not settled the steps before"
+    return _reply(run, "gate", f"{text} it", saw)
 
 
 def _reply(

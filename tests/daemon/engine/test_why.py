@@ -9,13 +9,14 @@ import pytest
 
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState
-from redrive.models import Attempt, Decision, ErrorRecord, Job
+from redrive.models import Attempt, Decision, ErrorRecord, Job, Run, StepState
 from redrive.protocol.commands import PauseIt
 from redrive.protocol.queries import Why
-from redrive.protocol.rows import Pause
+from redrive.protocol.rows import GateRow, Pause
 from redrived.api import pausing
 from redrived.api.why import why
 from redrived.engine.why import Circumstances, explain
+from redrived.engine.why_run import explain_run
 from support.engine import TESTER, running
 
 NOW = 1_790_000_000 * SECOND
@@ -114,6 +115,12 @@ def test_a_waiting_job_says_what_it_waits_for(at: Circumstances, code: str, text
     assert (told.code, told.text, told.state) == (code, text, "queued")
 
 
+@pytest.mark.parametrize("waits", ["due", "held", "batch", "key", "ready"])
+def test_a_job_whose_task_is_gone_says_so_whatever_else_it_waits_for(waits: str) -> None:
+    told = explain(job(available_at=NOW + 90 * SECOND), facts(waits=waits, is_known=False))
+    assert (told.code, told.text) == ("no_task", "its task send is not in the config")
+
+
 def test_a_scheduled_job_says_when() -> None:
     told = explain(job(available_at=NOW + 90 * SECOND), facts(waits="due"))
     assert told.code == "scheduled"
@@ -174,6 +181,16 @@ def test_a_running_job_says_where_and_for_how_long() -> None:
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.CANCELLED])
 def test_what_is_over_says_so(state: JobState) -> None:
     assert explain(job(state=state), facts()).code == state
+
+
+@pytest.mark.parametrize(("n", "runs"), [(1, "1 run has"), (2, "2 runs have")])
+def test_a_run_before_its_gate_says_how_many_it_waits_for(n: int, runs: str) -> None:
+    steps = [StepState(name="download", state="gated")]
+    run = Run(id="r7", pipeline="fetch", batch="b1", state="running", steps=steps)
+    gate = GateRow(step="download", round=1, unsettled=n, waiting=3)
+    told = explain_run(run, [gate])
+    words = f"step download waits for its batch b1: {runs} not settled the steps before it"
+    assert (told.code, told.text) == ("gate", words)
 
 
 async def test_a_real_daemon_answers_with_what_holds(tmp_path: Path) -> None:
