@@ -164,7 +164,8 @@ def _left_waiting(plan: Plan, counts: Counts) -> Iterator[str]:
         states = [tasks.get(task, {}) for tasks in counts.values()]
         n = sum(each.get("queued", 0) + each.get("retry", 0) for each in states)
         if n:
-            yield f"task {task} is gone: {n} jobs of it go on waiting until it is back"
+            go = "1 job of it goes" if n == 1 else f"{n} jobs of it go"
+            yield f"task {task} is gone: {go} on waiting until it is back"
 
 
 def _left_running(plan: Plan, engine: Engine) -> Iterator[str]:

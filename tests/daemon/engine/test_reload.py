@@ -96,11 +96,12 @@ async def test_the_same_config_again_is_no_news(engine: Engine) -> None:
 
 
 async def test_jobs_of_a_task_that_is_gone_wait_and_the_plan_says_so(engine: Engine) -> None:
-    jobs = [NewJob(task="old", queue="default")] * 3
-    await engine.store.submit(enqueue, Order(jobs=jobs))
     rewrite(engine, CONFIG.replace("[tasks.old]", "[tasks.new]"))
-    reply = await engine.reloader.reload(dry_run=False, by="me")
-    assert reply.notes == ["task old is gone: 3 jobs of it go on waiting until it is back"]
+    for words in ("1 job of it goes", "2 jobs of it go"):
+        await engine.store.submit(enqueue, Order(jobs=[NewJob(task="old", queue="default")]))
+        reply = await engine.reloader.reload(dry_run=True, by="me")
+        assert reply.notes == [f"task old is gone: {words} on waiting until it is back"]
+    assert (await engine.reloader.reload(dry_run=False, by="me")).notes == reply.notes
 
 
 async def test_what_waits_is_put_into_the_new_order(engine: Engine) -> None:
