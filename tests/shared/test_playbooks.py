@@ -129,6 +129,10 @@ MISTAKES = [
         '5: workflow[0].comand: unknown key, did you mean "command"?',
     ),
     (
+        "name: x\nworkflow:\n- step: a\n  type: http\n  http: { url: 'http://x/' }",
+        "5: workflow[0].http: unknown key",
+    ),
+    (
         "name: x\nworkflow:\n- step: a\n  type: python\n  python: nope",
         '5: workflow[0].python: got "nope", expected "package.module:function"',
     ),
