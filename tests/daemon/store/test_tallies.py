@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from redrive.filters import parse
 from redrive.lifecycle import JobState
-from redrived.store import jobs, tallies
+from redrived.store import jobs, redrives, tallies
 from redrived.store.actions import Act, act
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
@@ -19,6 +19,7 @@ from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check
 from support.open_store import PATIENCE, OpenStore, url_of
+from support.runs import Track, step
 
 
 def some_jobs(ground: Ground) -> None:
@@ -186,3 +187,32 @@ async def test_a_start_with_right_counts_writes_nothing(ground: Ground, clock: F
     await opened.store.close()
 
     assert opened.landed == []
+
+
+def test_a_step_that_lives_again_later_is_counted_as_scheduled(ground: Ground) -> None:
+    track = Track(ground, step("a"), step("b", delay=900.0))
+    run = track.start()
+    track.finish("a")
+    ground.clock.move(901)
+    track.promote()
+    track.fail("b")
+    assert ground.ask(tallies.missing) == []
+
+    track.requeue(run, from_step="a", again=True)
+    track.finish("a")
+
+    assert ground.ask(tallies.read_with_waits)[1] == {"default": {"work": {"scheduled": 1}}}
+    assert ground.ask(tallies.missing) == []
+
+
+def test_a_redrive_that_is_undone_takes_what_was_held_meanwhile_with_it(ground: Ground) -> None:
+    [placed] = ground.add()
+    ground.fail(*ground.take())
+    chosen = ground.do(redrives.create, redrives.NewRedrive(by="ann"))
+    assert chosen.id is not None
+    ground.do(redrives.requeue_portion, redrives.Portion(redrive=chosen.id, n=1, by="ann"))
+    ground.do(act, Act(verb="hold", jobs=[placed.id], by="ann"))
+
+    ground.do(redrives.undo, (chosen.id, "ann"))
+
+    assert ground.ask(tallies.read_with_waits) == ({"default": {"work": {"dead": 1}}}, {})
