@@ -286,13 +286,16 @@ def leave_a_thread() -> None:
 def spoil_output(how: str) -> None:
     import io
 
+    out = sys.stdout
+    assert isinstance(out, io.TextIOWrapper)
     print("before")
     if how == "close":
         sys.stdout.close()
         sys.stderr.close()
     elif how == "close what is below":
-        sys.stdout.buffer.raw.close()
-        sys.stdout.buffer.close()
+        assert isinstance(out.buffer, io.BufferedWriter)
+        out.buffer.raw.close()
+        out.buffer.close()
     elif how == "close descriptors":
         os.close(1)
         os.close(2)
@@ -306,9 +309,9 @@ def spoil_output(how: str) -> None:
         sys.stdout = io.StringIO()
         sys.stderr = None
     elif how == "wrap":
-        sys.stdout = io.TextIOWrapper(sys.stdout.buffer)
+        sys.stdout = io.TextIOWrapper(out.buffer)
     elif how == "detach":
-        sys.stdout.detach()
+        out.detach()
 
 
 def print_to_a_full_disk() -> None:
