@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+import time
 from pathlib import Path
 
 from support.bus import serving
 
 
+def stand_still(*_: object) -> None:
+    time.sleep(0.5)
+
+
 async def main(folder: Path) -> None:
+    signal.signal(signal.SIGUSR1, stand_still)  # the loop, not libzmq's thread
     async with serving(folder) as served:
         print("up", flush=True)
         gone = asyncio.Event()

@@ -15,21 +15,22 @@ import zmq
 from redrive.models import Event
 from redrive.protocol import codec
 from redrive.protocol.announcements import EVENTS, HEAD, VITALS, EventBatch, Head, Vitals
-from redrived.bus.door import Door
-from redrived.bus.peers import sender_of
 from redrive.pump import Pump
+from redrived.bus.door import Door
+from redrived.bus.floods import Floods
+from redrived.bus.peers import sender_of
 
 LARGEST = 64  # bytes of a subscription
 OPTIONS = {
     zmq.LINGER: 0,
     zmq.SNDHWM: 100,  # batches: a listener that stands still holds 25 MiB at most
-    zmq.RCVHWM: 64,
     zmq.XPUB_VERBOSE: 1,
 }
 GATHER = 0.005  # seconds for which events are gathered into one message
 BATCH = 256 * 1024  # bytes of a message, about
 CHUNK = 500  # events encoded at once
 TURN = 64
+FLOOD = 1_000  # subscriptions of one process in a second
 # Topics that are not ours, in all. libzmq keeps each of them, at some forty times its size.
 STRAY_TOPICS = 32
 
@@ -49,6 +50,7 @@ class Announcer:
         self._gathered: list[Event] = []
         self._flushing: asyncio.TimerHandle | None = None
         self._head: Head | None = None
+        self._floods = Floods(FLOOD)
         self._pump = Pump(door.socket, self._read_some)
 
     def start(self) -> None:
@@ -109,18 +111,26 @@ class Announcer:
         if verb == b"\x00":
             self._subscribed.discard(topic)
             self._strays.discard(topic)
+        elif self._is_flood(frame):
+            self._cut_off(frame)
         elif verb == b"\x01" and is_ours:
             self._subscribed.add(topic)
         elif verb == b"\x01" and len(self._strays) < STRAY_TOPICS:
             self._strays.add(topic)
         else:  # somebody publishes to us, or fills libzmq's memory with topics
-            self._dropped["subscription"] += 1
-            if sender := sender_of(frame, is_ipc=self._door.is_ipc):
-                self._door.connections.cut_off(sender)
+            self._cut_off(frame)
         self._heard = frozenset(
             ours for ours in _TOPICS if any(ours.startswith(topic) for topic in self._subscribed)
         )
         return verb == b"\x01" and is_ours
+
+    def _is_flood(self, frame: zmq.Frame) -> bool:
+        return self._floods.excess(sender_of(frame, is_ipc=self._door.is_ipc)) > 0
+
+    def _cut_off(self, frame: zmq.Frame) -> None:
+        self._dropped["subscription"] += 1
+        if sender := sender_of(frame, is_ipc=self._door.is_ipc):
+            self._door.connections.cut_off(sender)
 
 
 def _messages(epoch: str, events: list[Event]) -> Iterator[bytes]:

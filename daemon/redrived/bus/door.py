@@ -20,6 +20,10 @@ MARGIN = 512  # bytes that handshakes and encryption need in a frame
 
 _IPC = "ipc://"
 _OPTIONS: Mapping[zmq.SocketOption, int] = {
+    # libzmq stops reading a connection that has filled its queue. When such a peer leaves, the
+    # next heartbeat, ours or one that it still sent, fails an assertion (libzmq#4841) and ends
+    # the daemon. So a queue is never full; `Floods` keeps it short.
+    zmq.RCVHWM: 0,
     zmq.HANDSHAKE_IVL: 5_000,  # half-open connections
     zmq.HEARTBEAT_IVL: 5_000,
     zmq.HEARTBEAT_TIMEOUT: 15_000,  # peers that stand still, with all that is queued for them

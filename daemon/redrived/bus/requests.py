@@ -12,10 +12,12 @@ from collections.abc import Callable
 import zmq
 
 from redrive.keys import Role
-from redrived.bus.door import Door
-from redrived.bus.peers import Asker, asker_of
 from redrive.pump import Pump
+from redrived.bus.door import Door
+from redrived.bus.floods import Floods
+from redrived.bus.peers import Asker, asker_of, sender_of
 
+FLOOD = 10_000  # messages of one connection in a second; the daemon works off fewer
 TURN = 32  # messages read before everything else in the daemon has a turn
 # Answers that may be on their way to one peer. Pages are large, what commands say is short and
 # comes in bursts, as many at once as share a commit.
@@ -28,7 +30,6 @@ def options(role: Role) -> dict[zmq.SocketOption, int]:
     return {
         zmq.LINGER: 1_000,
         zmq.SNDHWM: _ANSWERS[role],
-        zmq.RCVHWM: 64,
         zmq.ROUTER_MANDATORY: 1,
     }
 
@@ -41,6 +42,7 @@ class Requests:
         self._socket = door.socket
         self._dropped = dropped
         self._receive: Receive | None = None
+        self._floods = Floods(FLOOD)
         self._pump = Pump(door.socket, self._read_some)
 
     def listen(self, receive: Receive) -> None:
@@ -68,9 +70,19 @@ class Requests:
                 route = self._socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            data = self._read_rest(route)
-            if data is not None:
-                self._hand_over(route, data)
+            last, frames = self._read_rest(route)
+            if excess := self._floods.excess(route.bytes):
+                self._dropped["flood"] += 1
+                if excess == 1:
+                    self._cut_off(last)
+            elif frames == 1 and len(last) <= self._door.largest:
+                self._hand_over(route, last)
+            else:
+                self._dropped["frames"] += 1
+
+    def _cut_off(self, frame: zmq.Frame) -> None:
+        if sender := sender_of(frame, is_ipc=self._door.is_ipc):
+            self._door.connections.cut_off(sender)
 
     def _hand_over(self, route: zmq.Frame, data: zmq.Frame) -> None:
         asker = asker_of(data, self._door.role, is_ipc=self._door.is_ipc)
@@ -79,14 +91,11 @@ class Requests:
         elif self._receive is not None:
             self._receive(asker, route.bytes, data.bytes)
 
-    def _read_rest(self, route: zmq.Frame) -> zmq.Frame | None:
-        """The one frame after the route; None, with everything read, if it is not so."""
+    def _read_rest(self, route: zmq.Frame) -> tuple[zmq.Frame, int]:
+        """The last of the frames after the route, and how many there were."""
         frames = 0
-        data = route
-        while data.more:
-            data = self._socket.recv(zmq.NOBLOCK, copy=False)
+        last = route
+        while last.more:
+            last = self._socket.recv(zmq.NOBLOCK, copy=False)
             frames += 1
-        if frames == 1 and len(data) <= self._door.largest:
-            return data
-        self._dropped["frames"] += 1
-        return None
+        return last, frames

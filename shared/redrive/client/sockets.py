@@ -16,15 +16,24 @@ def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.Socket[b
     context = cast("zmq.Context[zmq.Socket[bytes]]", zmq.Context.instance())
     socket = context.socket(kind)
     socket.set(zmq.LINGER, 0)
-    if kind == zmq.DEALER:  # a SUB with this option never sends its subscriptions
-        socket.set(zmq.IMMEDIATE, 1)
+    # libzmq ends the process (libzmq#4841) when a heartbeat falls due on a connection that ended
+    # while its queue was full. Answers are never more than were asked for; a SUB may be read by
+    # nobody for hours, and whoever follows notices silence himself.
+    if kind == zmq.DEALER:
+        socket.set(zmq.RCVHWM, 0)
+        socket.set(zmq.HEARTBEAT_IVL, 5_000)
+        socket.set(zmq.HEARTBEAT_TIMEOUT, 15_000)
+        socket.set(zmq.HEARTBEAT_TTL, 30_000)
+        socket.set(zmq.IMMEDIATE, 1)  # a SUB with this option never sends its subscriptions
+    else:
+        socket.set(zmq.RCVHWM, 10_000)
+        socket.set(zmq.TCP_KEEPALIVE, 1)
+        socket.set(zmq.TCP_KEEPALIVE_IDLE, 5)
+        socket.set(zmq.TCP_KEEPALIVE_INTVL, 5)
+        socket.set(zmq.TCP_KEEPALIVE_CNT, 3)
     socket.set(zmq.SNDHWM, 256)
-    socket.set(zmq.RCVHWM, 10_000)
     socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE)
     socket.set(zmq.HANDSHAKE_IVL, 5_000)
-    socket.set(zmq.HEARTBEAT_IVL, 5_000)
-    socket.set(zmq.HEARTBEAT_TIMEOUT, 15_000)
-    socket.set(zmq.HEARTBEAT_TTL, 30_000)
     # Many clients lose a daemon at the same moment; they shall not come back at the same one.
     socket.set(zmq.RECONNECT_IVL, random.randint(100, 400))
     socket.set(zmq.RECONNECT_IVL_MAX, 2_000)

@@ -6,14 +6,11 @@ import asyncio
 import os
 import random
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-import pytest_asyncio
 import zmq
 
 from redrive.protocol import codec
@@ -117,26 +114,6 @@ class Attacker:
 
     def _bytes(self, most: int) -> bytes:
         return self.random.randbytes(self.random.randrange(most))
-
-
-@pytest_asyncio.fixture
-async def daemon(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "support.bus_process",
-        str(folder / "run"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"up\n"
-    yield process
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
 
 
 async def test_random_hostility_leaves_the_daemon_alive_and_its_memory_flat(
