@@ -10,16 +10,16 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from redrive.config.sections import Config
+from redrive.config.sections import Config, Schedule
 from redrive.errors import NotFound, RedriveError
 from redrive.protocol.rows import DueRow, FireRow, ScheduleRow
-from redrive.schedules import CLOCK_WAS_WRONG, Timing, catch_up
+from redrive.schedules import CLOCK_WAS_WRONG, ON_TIME, Timing, catch_up
 from redrived.engine.definitions import nearest
 from redrived.engine.planned import Planned
 from redrived.engine.timers import Timers
 from redrived.service import Loop
 from redrived.store import schedules
-from redrived.store.schedules import Fire, Fired, Slot, Waiting, adopt, fire
+from redrived.store.schedules import Fire, Fired, Overlap, Slot, Waiting, adopt, fire
 from redrived.store.unit import Landed
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Timetable(Loop):
         item = Fire(
             schedule=planned.name,
             slots=orders,
-            overlap=planned.schedule.overlap,
+            overlap=_overlap(planned.schedule, slots, now),
             most_queued=planned.schedule.max_missed,
             dealt_with=max(slots, default=now),
             missed_since=missed_since,
@@ -197,3 +197,15 @@ class Timetable(Loop):
             paused=pause is not None,
             paused_by=pause.by if pause else None,
         )
+
+
+def _overlap(plan: Schedule, slots: tuple[int, ...], now: int) -> Overlap:
+    """What a slot does while the one before still runs.
+
+    All that were missed come due at once, so `skip` would let go all but the first of them:
+    they go one after the other.
+    """
+    is_catching_up = len(slots) > 1 or any(now - slot > ON_TIME for slot in slots)
+    if plan.missed == "all" and plan.overlap == "skip" and is_catching_up:
+        return "queue"
+    return plan.overlap

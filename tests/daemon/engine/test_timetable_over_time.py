@@ -10,10 +10,12 @@ import pytest
 
 from redrive.clock import SECOND
 from redrive.models import Event
+from redrive.protocol.commands import Act
+from redrived.api import acting
 from redrived.engine.engine import Engine
 from redrived.store import events
 from support.clock import FakeClock
-from support.engine import BASE, still
+from support.engine import BASE, TESTER, still
 
 DAY = 86_400.0
 EVERY_SECOND = '[tasks.t]\ncommand = ["true"]\n[schedules.s]\ntask = "t"\nevery = "1s"\n'
@@ -33,6 +35,9 @@ class Watch:
         for _ in range(n):
             self._clock.move(seconds)
             await self.look()
+
+    async def end(self, job: int) -> None:
+        await acting.act(self._engine, TESTER, Act(verb="cancel", ids=[str(job)]))
 
     async def told(self, kind: str) -> list[Event]:
         found = await self._engine.store.read(events.after, 0, 10_000)
@@ -55,6 +60,27 @@ def clock() -> FakeClock:
     clock = FakeClock()
     clock.move(0.25)  # between two slots
     return clock
+
+
+async def test_all_that_was_missed_is_made_up_for_one_after_the_other(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    config = EVERY_SECOND + 'missed = "all"\n'
+    async with watch(tmp_path, clock, config) as before:
+        await before.look()
+    clock.move(3)
+    async with watch(tmp_path, clock, config) as after:
+        for n in (1, 2, 3):
+            await after.look()
+            assert await after.fires() == n
+            await after.end(n)
+        await after.look()
+        assert await after.fires() == 3
+        assert await after.told("schedule_missed") == []
+        await after.tick(1)
+        await after.tick(1)  # while the one before runs: it is on time, and skipped
+        assert await after.fires() == 4
+        assert len(await after.told("schedule_missed")) == 1
 
 
 @pytest.mark.parametrize(("missed", "fires"), [("skip", 1), ("once", 1), ("all", 100)])
