@@ -93,8 +93,9 @@ class Dispatcher(Loop):
         self.take_back()
 
     def wake(self) -> None:
-        """Something may be ready, or may run now; that there is room alone changes nothing."""
+        """Something may be ready, or may (not) run now; room alone changes nothing of that."""
         self._woken += 1
+        self._withdraw()  # it was to be made under the rules of a moment ago
         super().wake()
 
     def _obey(self, began: Began) -> None:

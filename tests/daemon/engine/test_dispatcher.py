@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from redrived.engine import dispatcher
 from redrived.store.leases import Leased, lease
 from redrived.store.picking import Room
 from redrived.store.unit import Unit
-from support.engine import TESTER, running
+from support.engine import TESTER, WITHIN, running
 
 TASKS = """
 [tasks.tiny]
@@ -102,3 +103,16 @@ async def test_what_was_leased_for_a_worker_that_has_exited_comes_back(tmp_path:
         await bench.ended(id)
 
         assert (await bench.job(id)).state is JobState.DONE
+
+
+async def test_no_lease_stands_under_rules_that_have_changed(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        dispatcher = bench.engine.dispatcher
+        async with asyncio.timeout(WITHIN):
+            while not dispatcher.is_leasing:
+                await asyncio.sleep(0)
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:tiny"))
+
+        assert not dispatcher.is_leasing  # before it has had its turn
+        [id] = await bench.enqueue("tiny")
+        assert await bench.told(id) == ["step_started"]
