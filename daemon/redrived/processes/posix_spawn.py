@@ -3,7 +3,7 @@
 `os.posix_spawn` holds the interpreter's lock until the kernel has run the child as far as its
 exec: on a busy machine milliseconds, in which the store's writer stands still too. Called by
 ctypes it does not, and it can also change the folder, which Python's cannot. Needs glibc 2.29
-or musl 1.1.24. Why there is no helper process: docs/decisions/0009-spawning.md.
+or musl 1.1.24. Why there is no helper process: docs/decisions/0010-spawning.md.
 """
 
 from __future__ import annotations
