@@ -36,6 +36,11 @@ def asker_of(frame: zmq.Frame, role: Role, *, is_ipc: bool) -> Asker | None:
     return _local_asker(_credentials(address), role) if address else None
 
 
+def address_of(frame: zmq.Frame) -> str | None:
+    """One for each local process, or for each network address."""
+    return _told(frame, "Peer-Address")
+
+
 def sender_of(frame: zmq.Frame, *, is_ipc: bool) -> Credentials | str | None:
     """The process or the network address a frame came from."""
     address = _told(frame, "Peer-Address")

@@ -15,9 +15,10 @@ from redrive.keys import Role
 from redrive.pump import Pump
 from redrived.bus.door import Door
 from redrived.bus.floods import Floods
-from redrived.bus.peers import Asker, asker_of, sender_of
+from redrived.bus.peers import Asker, address_of, asker_of, sender_of
 
-FLOOD = 10_000  # messages of one connection in a second; the daemon works off fewer
+FLOOD = 10_000  # messages of one process in a second; the daemon works off fewer
+CUT_EVERY = 1_000  # messages too many; it may have come again by other connections
 TURN = 32  # messages read before everything else in the daemon has a turn
 # Answers that may be on their way to one peer. Pages are large, what commands say is short and
 # comes in bursts, as many at once as share a commit.
@@ -71,9 +72,9 @@ class Requests:
             except zmq.Again:
                 return
             last, frames = self._read_rest(route)
-            if excess := self._floods.excess(route.bytes):
+            if excess := self._floods.excess(address_of(last)):
                 self._dropped["flood"] += 1
-                if excess == 1:
+                if excess % CUT_EVERY == 1:
                     self._cut_off(last)
             elif frames == 1 and len(last) <= self._door.largest:
                 self._hand_over(route, last)
