@@ -134,5 +134,5 @@ def _check_times(schedule: Schedule, key: Key, problems: Problems) -> None:
     try:
         ZoneInfo(schedule.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        near = instead(schedule.timezone, available_timezones())
+        near = instead(schedule.timezone, sorted(available_timezones()))
         problems.add((*key, "timezone"), f"unknown time zone {quoted(schedule.timezone)}, {near}")

@@ -188,6 +188,8 @@ def check_call(call: HttpCall, key: Key, facts: tuple[str, ...], problems: Probl
     if not call.url.startswith(("http://", "https://", "{{")):
         text = f"got {quoted(call.url)}, expected an http:// or https:// address"
         problems.add((*key, "url"), text)
+    if call.json is not None and call.body is not None:
+        problems.add((*key, "body"), "got json and body, expected only one of them")
     check_call_templates(call, key, facts, problems)
 
 

@@ -216,6 +216,10 @@ MISTAKES = [
         '2: tasks.t.http.url: got "", expected an http:// or https:// address',
     ),
     (
+        '[tasks.t]\nhttp = { url = "http://x", json = {}, body = "b" }',
+        "2: tasks.t.http.body: got json and body, expected only one of them",
+    ),
+    (
         '[tasks.t]\nhttp = { url = "ftp://x" }',
         '2: tasks.t.http.url: got "ftp://x", expected an http:// or https:// address',
     ),
@@ -418,6 +422,12 @@ def test_a_mistake_is_named_with_its_place_and_what_was_expected(
 ) -> None:
     path = tmp_path / "config.toml"
     assert [str(problem) for problem in problems(path, text)] == [f"{path}:{said}"]
+
+
+def test_time_zones_to_choose_from_are_told_in_order(tmp_path: Path) -> None:
+    text = SCHEDULE + 'every = "1h"\ntimezone = "Mars/Olympus"'
+    (problem,) = problems(tmp_path / "config.toml", text)
+    assert 'expected one of "Africa/Abidjan", "Africa/Accra", ' in str(problem)
 
 
 @pytest.mark.parametrize(
