@@ -26,6 +26,8 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def message_of(error: BaseException) -> str:
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return f"sys.exit({error.code})"  # the number alone would say nothing
     try:
         return str(error)[:MESSAGE_AT_MOST]
     except Exception as broken:  # noqa: BLE001 - it is the application's code

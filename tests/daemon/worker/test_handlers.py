@@ -83,7 +83,7 @@ async def test_sys_exit_and_a_keyboard_interrupt_end_the_job_not_the_worker(
     assert (left.outcome, interrupted.outcome) == ("failed", "failed")
     assert left.failure is not None
     assert left.failure.names[0] == "SystemExit"
-    assert left.failure.message == "3"
+    assert left.failure.message == "sys.exit(3)"
     assert await shop.result("echo", still="here") == {"still": "here"}
     assert shop.pool.workers == [worker]
 
