@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import selectors
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from functools import update_wrapper
@@ -34,11 +35,13 @@ class Client:
         name: str = "redrive",
     ) -> None:
         self._client = AsyncClient(config, timeout=timeout, name=name)
-        self._loop = asyncio.new_event_loop()
+        # Not epoll: a child made by fork shares that, and deafens us when it lets go of its copy.
+        self._loop = asyncio.SelectorEventLoop(selectors.PollSelector())
         self._process = os.getpid()
         self._turn = threading.Condition()
-        self._is_running = False  # the loop, in the thread of a caller
+        self._runner: int | None = None  # the thread of the caller in which the loop runs
         self._is_shared = False  # somebody else has asked meanwhile
+        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -48,12 +51,22 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        if self._loop.is_closed():
+        """Whoever still waits for an answer is told so. In a forked child there is nothing to do."""
+        if self._process != os.getpid():
             return
-        self._run(self._client.close())
-        self._run(self._loop.shutdown_asyncgens())
         with self._turn:
-            self._turn.wait_for(lambda: not self._is_running)
+            if self._is_closed:
+                return
+            self._refuse_in_between()
+            self._is_closed = True
+            end = self._end()
+            answer = self._begin(end)
+        if answer is None:
+            self._run_here(end)
+        else:
+            _wait_for(answer)
+        with self._turn:
+            self._turn.wait_for(lambda: self._runner is None)
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -101,45 +114,82 @@ class Client:
             while True:
                 yield self._run(anext(told))
         finally:
-            if not self._loop.is_closed():
+            if not self._is_closed:
                 self._run(told.aclose())
 
     def _run(self, asked: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed() or self._process != os.getpid():
+        try:
+            if self._process != os.getpid():
+                raise UsageProblem(
+                    "this client was made before the process was forked",
+                    hint="make a new one where it is used",
+                )
+            with self._turn:
+                if self._is_closed:
+                    raise _closed()
+                self._refuse_in_between()
+                answer = self._begin(asked)
+        except UsageProblem:
             asked.close()
+            raise
+        try:
+            return self._run_here(asked) if answer is None else _wait_for(answer)
+        except (asyncio.CancelledError, concurrent.futures.CancelledError):
+            if self._is_closed:
+                raise _closed() from None
+            raise
+
+    def _refuse_in_between(self) -> None:
+        if self._runner == threading.get_ident():
             raise UsageProblem(
-                "this client was closed, or made before the process was forked",
-                hint="make a new one where it is used",
+                "this client waits for an answer already, in this very thread",
+                hint="in a signal handler set a flag, or make a client there",
             )
-        with self._turn:
-            if self._is_running or self._thread is not None or _is_in_a_loop():
-                answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
-                self._is_shared = True
-                self._start_thread()
-            else:
-                answer = None
-                self._is_running = True
-        return self._run_here(asked) if answer is None else _wait_for(answer)
+
+    def _begin(self, asked: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+        """Hand it to the loop where that runs; None when it is to run here."""
+        if self._runner is None and self._thread is None and not _is_in_a_loop():
+            self._runner = threading.get_ident()
+            return None
+        answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        self._is_shared = True
+        self._start_thread()
+        return answer
 
     def _run_here(self, asked: Coroutine[Any, Any, T]) -> T:
-        task = self._loop.create_task(asked)
         try:
-            return self._loop.run_until_complete(task)
+            task = self._loop.create_task(asked)
+            try:
+                return self._loop.run_until_complete(task)
+            finally:
+                if not task.done():  # an interrupt ends the question too
+                    task.cancel()
+                    self._loop.run_until_complete(asyncio.wait([task]))
         finally:
-            if not task.done():  # an interrupt ends the question too
-                task.cancel()
-                self._loop.run_until_complete(asyncio.wait([task]))
             with self._turn:
-                self._is_running = False
+                self._runner = None
                 self._start_thread()
                 self._turn.notify_all()
 
+    async def _end(self) -> None:
+        await self._client.close()
+        asked = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in asked:
+            task.cancel()
+        if asked:
+            await asyncio.wait(asked)
+        await self._loop.shutdown_asyncgens()
+
     def _start_thread(self) -> None:
-        if self._is_shared and not self._is_running and self._thread is None:
+        if self._is_shared and self._runner is None and self._thread is None:
             self._thread = threading.Thread(
                 target=self._loop.run_forever, name="redrive client", daemon=True
             )
             self._thread.start()
+
+
+def _closed() -> UsageProblem:
+    return UsageProblem("this client was closed", hint="make a new one where it is used")
 
 
 def _wait_for(answer: concurrent.futures.Future[T]) -> T:

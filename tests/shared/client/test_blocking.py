@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 import threading
+import time
 from asyncio.subprocess import PIPE
 
 import pytest
@@ -140,3 +141,113 @@ async def test_an_interrupt_ends_the_question_and_not_the_client(peer: Peer) -> 
     async with asyncio.timeout(20):
         said, complaint = await script.communicate()
     assert (said.decode(), complaint) == ("DoctorReply(checks=[])\n", b"")
+
+
+FORKED = """
+import gc, os, sys, threading
+from redrive import Client
+from redrive.client import Addresses
+from redrive.protocol.queries import Doctor
+
+
+said = []
+
+
+def ask_from_threads():
+    threads = [threading.Thread(target=lambda: said.append(client.ask(Doctor()))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+query, control, events = sys.argv[1:]
+client = Client(Addresses(query=query, control=control, events=events))
+client.ask(Doctor())
+child = os.fork()
+if child == 0:
+    client.close()
+    client = None
+    gc.collect()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+ask_from_threads()
+client.close()
+print(*said)
+"""
+
+
+async def test_a_forked_child_that_lets_go_of_a_client_leaves_the_parents_alone(peer: Peer) -> None:
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    to = peer.addresses
+    script = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FORKED, to.query, to.control, to.events, stdout=PIPE, stderr=PIPE
+    )
+    try:
+        async with asyncio.timeout(20):
+            said, complaint = await script.communicate()
+    finally:
+        if script.returncode is None:
+            script.kill()
+    assert (said.decode(), complaint) == ("DoctorReply(checks=[]) DoctorReply(checks=[])\n", b"")
+
+
+IN_A_HANDLER = """
+import signal, sys
+from redrive import Client
+from redrive.client import Addresses
+from redrive.errors import UsageProblem
+from redrive.protocol.queries import Doctor
+
+query, control, events = sys.argv[1:]
+
+
+def handle(*_):
+    for asks in client.close, client.status:
+        try:
+            asks()
+        except UsageProblem as refused:
+            print(refused.message)
+
+
+signal.signal(signal.SIGUSR1, handle)
+with Client(Addresses(query=query, control=control, events=events)) as client:
+    print(client.ask(Doctor()))
+"""
+
+
+async def test_a_signal_handler_is_refused_what_the_thread_under_it_is_asking(peer: Peer) -> None:
+    to = peer.addresses
+
+    def interrupt(_: Request) -> DoctorReply:
+        script.send_signal(signal.SIGUSR1)
+        time.sleep(0.3)  # so that it comes before the answer
+        return DoctorReply(checks=[])
+
+    peer.replies["Doctor"] = interrupt
+    script = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", IN_A_HANDLER, to.query, to.control, to.events, stdout=PIPE
+    )
+    try:
+        async with asyncio.timeout(20):
+            said, _ = await script.communicate()
+    finally:
+        if script.returncode is None:
+            script.kill()
+    refused = "this client waits for an answer already, in this very thread\n"
+    assert said.decode() == 2 * refused + "DoctorReply(checks=[])\n"
+
+
+async def test_closing_ends_the_waits_of_other_threads(peer: Peer) -> None:
+    def told() -> str:
+        with pytest.raises(UsageProblem) as refused:
+            client.ask(Doctor())
+        return refused.value.message
+
+    peer.replies["Doctor"] = lambda _: None  # never
+    client = Client(peer.addresses)
+    waits = [asyncio.create_task(asyncio.to_thread(told)) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(asyncio.to_thread(client.close) for _ in range(2)))
+        assert await asyncio.gather(*waits) == ["this client was closed"] * 3
