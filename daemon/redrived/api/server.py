@@ -76,22 +76,24 @@ class Server:
         # `redrive drain` would be told that the daemon went away and not that it drains.
         await asyncio.sleep(self._answered_at + READ_OUT - asyncio.get_running_loop().time())
 
-    def _receive(self, asker: Asker, route: bytes, data: bytes) -> None:
+    def _receive(self, asker: Asker, route: bytes, data: bytes) -> bool:
+        """Take it into work, unless it cannot be read or is refused at the door."""
         try:
             call = codec.decode_call(data)
         except UsageProblem:
             self._bus.dropped["unreadable"] += 1  # nobody can be told: the id is in there
-            return
+            return False
         try:
             check_call(call)
             check_age(call, asker, self._clock.now())
             lane = self._lanes.enter(asker.role, route, len(data))
         except RedriveError as error:
             self._bus.answer(asker.role, route, _refused(call, error))
-            return
+            return False
         task = asyncio.create_task(self._serve(asker, route, call, lane, len(data)))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+        return True
 
     async def _serve(self, asker: Asker, route: bytes, call: Call, lane: Lane, size: int) -> None:
         try:

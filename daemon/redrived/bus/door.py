@@ -22,7 +22,7 @@ _IPC = "ipc://"
 _OPTIONS: Mapping[zmq.SocketOption, int] = {
     # libzmq stops reading a connection that has filled its queue. When such a peer leaves, the
     # next heartbeat, ours or one that it still sent, fails an assertion (libzmq#4841) and ends
-    # the daemon. So a queue is never full; `Floods` keeps it short.
+    # the daemon. So a queue is never full; `Floods` finds who fills it with what is of no use.
     zmq.RCVHWM: 0,
     zmq.HANDSHAKE_IVL: 5_000,  # half-open connections
     zmq.HEARTBEAT_IVL: 5_000,

@@ -1,4 +1,4 @@
-"""How much each peer has sent within a second, for nothing else holds it back.
+"""How much each peer has sent within a second that is of no use, for nothing else holds it back.
 
 A socket must never stop reading (`Door`), so who sends without end would fill the memory.
 """

@@ -17,14 +17,14 @@ from redrived.bus.door import Door
 from redrived.bus.floods import Floods
 from redrived.bus.peers import Asker, address_of, asker_of, sender_of
 
-FLOOD = 10_000  # messages of one process in a second; the daemon works off fewer
+FLOOD = 10_000  # useless messages of one process in a second
 CUT_EVERY = 1_000  # messages too many; it may have come again by other connections
 TURN = 32  # messages read before everything else in the daemon has a turn
 # Answers that may be on their way to one peer. Pages are large, what commands say is short and
 # comes in bursts, as many at once as share a commit.
 _ANSWERS: dict[Role, int] = {"viewer": 32, "operator": 2_000}
 
-Receive = Callable[[Asker, bytes, bytes], None]
+Receive = Callable[[Asker, bytes, bytes], bool]  # whether it is worked on
 
 
 def options(role: Role) -> dict[zmq.SocketOption, int]:
@@ -72,25 +72,28 @@ class Requests:
             except zmq.Again:
                 return
             last, frames = self._read_rest(route)
-            if excess := self._floods.excess(address_of(last)):
-                self._dropped["flood"] += 1
-                if excess % CUT_EVERY == 1:
-                    self._cut_off(last)
-            elif frames == 1 and len(last) <= self._door.largest:
-                self._hand_over(route, last)
-            else:
+            if frames != 1 or len(last) > self._door.largest:
                 self._dropped["frames"] += 1
+                self._note_useless(last)
+            elif not self._hand_over(route, last):
+                self._note_useless(last)
+
+    def _note_useless(self, frame: zmq.Frame) -> None:
+        if self._floods.excess(address_of(frame)) % CUT_EVERY == 1:
+            self._cut_off(frame)
 
     def _cut_off(self, frame: zmq.Frame) -> None:
+        self._dropped["flood"] += 1
         if sender := sender_of(frame, is_ipc=self._door.is_ipc):
             self._door.connections.cut_off(sender)
 
-    def _hand_over(self, route: zmq.Frame, data: zmq.Frame) -> None:
+    def _hand_over(self, route: zmq.Frame, data: zmq.Frame) -> bool:
+        """Whether it is worked on."""
         asker = asker_of(data, self._door.role, is_ipc=self._door.is_ipc)
         if asker is None:
             self._dropped["nameless"] += 1
-        elif self._receive is not None:
-            self._receive(asker, route.bytes, data.bytes)
+            return False
+        return self._receive is None or self._receive(asker, route.bytes, data.bytes)
 
     def _read_rest(self, route: zmq.Frame) -> tuple[zmq.Frame, int]:
         """The last of the frames after the route, and how many there were."""
