@@ -100,6 +100,7 @@ class Dispatcher(Loop):
 
     def _obey(self, began: Began) -> None:
         """Pauses have changed: what lies unbegun in hands is not to begin."""
+        self._withdraw()  # before anybody hears that it is paused, and enqueues
         if any(kind != "schedule" for kind, _ in began):
             self.take_back()
         self.wake()  # what landed was heard before it was read

@@ -42,6 +42,18 @@ async def test_what_is_resumed_goes_on_at_once(
         assert (await bench.ended(id)).state is JobState.DONE
 
 
+async def test_what_comes_once_a_pause_is_answered_waits(tmp_path: Path) -> None:
+    """A lease that stands since before it would take the job in the commit that brings it."""
+    for n in range(10):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        async with running(folder, TASKS) as bench:
+            await pausing.pause(bench.engine, TESTER, PauseIt(name="task:tiny"))
+            [id] = await bench.enqueue("tiny")
+            for _ in range(10):
+                assert (await bench.job(id)).state is JobState.QUEUED
+
+
 async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
