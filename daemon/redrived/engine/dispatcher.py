@@ -95,12 +95,11 @@ class Dispatcher(Loop):
     def wake(self) -> None:
         """Something may be ready, or may (not) run now; room alone changes nothing of that."""
         self._woken += 1
-        self._withdraw()  # it was to be made under the rules of a moment ago
+        self._withdraw()  # before anybody hears of other rules, and enqueues
         super().wake()
 
     def _obey(self, began: Began) -> None:
         """Pauses have changed: what lies unbegun in hands is not to begin."""
-        self._withdraw()  # before anybody hears that it is paused, and enqueues
         if any(kind != "schedule" for kind, _ in began):
             self.take_back()
         self.wake()  # what landed was heard before it was read
