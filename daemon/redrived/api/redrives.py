@@ -14,6 +14,7 @@ from redrived.engine.intake import check_ids
 from redrived.store import redrives
 from redrived.store.redrives import NewRedrive
 
+_CONTROLLED = {"pause": "is paused", "resume": "goes on", "stop": "is stopped"}
 AT_ONCE = 1_000  # a set of up to so many, without pace or canary, is answered for one by one
 
 
@@ -68,16 +69,17 @@ async def list_redrives(engine: Engine, asker: Asker, request: ListRedrives) -> 
 
 async def undo(engine: Engine, asker: Asker, request: Undo) -> Done:
     undone = await engine.redrives.undo(request.redrive, asker.who)
-    text = f"{undone} jobs of redrive {request.redrive} are back where they were"
+    jobs = "1 job" if undone == 1 else f"{undone} jobs"
+    is_back = "is back where it was" if undone == 1 else "are back where they were"
+    text = f"{jobs} of redrive {request.redrive} {is_back}"
     return Done(text=text, data={"redrive": request.redrive, "undone": undone})
 
 
 async def control(engine: Engine, asker: Asker, request: ControlRedrive) -> Done:
-    if request.verb not in ("pause", "resume", "stop"):
+    if request.verb not in _CONTROLLED:
         raise UsageProblem(
             f"a redrive cannot be told to {request.verb!r}", hint="pause, resume or stop"
         )
     await engine.redrives.control(request.redrive, request.verb, asker.who, request.pace)
-    return Done(
-        text=f"redrive {request.redrive}: {request.verb}", data={"redrive": request.redrive}
-    )
+    text = f"redrive {request.redrive} {_CONTROLLED[request.verb]}"
+    return Done(text=text, data={"redrive": request.redrive})

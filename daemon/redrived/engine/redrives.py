@@ -88,7 +88,7 @@ class Redrives(Loop):
         row = await self._get(id)
         if row.state not in redrives.ACTIVE:
             raise WrongState(f"redrive {id} is {row.state}", hint="only one under way can change")
-        state = {"pause": "paused", "resume": "running", "stop": "stopped"}[verb]
+        state = {"pause": "paused", "resume": _resumed(row), "stop": "stopped"}[verb]
         event = {"pause": "redrive_paused", "resume": "redrive_resumed", "stop": "redrive_stopped"}
         options = {**row.options, "pace": pace} if pace is not None else None
         finished = verb == "stop"
@@ -138,12 +138,9 @@ class Redrives(Loop):
                 return False
 
     async def _canary(self, row: RedriveRow) -> bool:
-        wanted = int(row.options.get("canary") or 0)
-        taken = row.requeued + row.skipped
-        if taken < wanted:
-            acted = await self.requeue(row, wanted - taken)
-            if acted:
-                return True
+        missing = _canary_of(row) - row.requeued  # one that was refused has shown nothing
+        if missing > 0 and await self.requeue(row, missing):
+            return True
         ended = row.succeeded + row.failed
         if ended < row.requeued:
             return False
@@ -247,6 +244,16 @@ class Redrives(Loop):
 
     def _submit(self, settled: Sequence[Settled]) -> list[asyncio.Future[None]]:
         return [self._store.submit(redrives.settle, each, must_land=True) for each in settled]
+
+
+def _canary_of(row: RedriveRow) -> int:
+    return int(row.options.get("canary") or 0)
+
+
+def _resumed(row: RedriveRow) -> str:
+    """Where a redrive goes on; one that was paused over its canary still waits for that."""
+    canary = _canary_of(row)
+    return "canary" if canary and row.requeued <= canary else "running"
 
 
 _ENDS = {

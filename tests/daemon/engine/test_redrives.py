@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Act, PauseIt, Undo
+from redrive.protocol.commands import Act, ControlRedrive, PauseIt, ResumeIt, Undo
 from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives
@@ -70,6 +70,41 @@ async def test_a_canary_that_lives_lets_the_others_follow(tmp_path: Path) -> Non
         assert (await row(bench)).succeeded == 4
         requeued = [event for event in bench.heard if event.type == "job_requeued"]
         assert all(event.data["reason"] == "db2 is back" for event in requeued)
+
+
+async def test_a_job_that_is_refused_is_no_canary(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG + "[tasks.never]\ncommand = 'exit 64'\n") as bench:
+        (refused,) = await bench.enqueue("never", 1)
+        await bench.ended(refused)
+        dead = await some_dead(bench, 3)
+        wish = Act(verb="requeue", where="state:dead", canary=1)
+        await acting.act(bench.engine, TESTER, wish)
+
+        stopped = await bench.event("redrive_stopped")
+        assert stopped.data["why"] == "the canary failed: 1 of 1"
+        assert [(await bench.job(id)).life for id in (refused, *dead)] == [1, 2, 1, 1]
+
+
+async def test_a_redrive_that_was_paused_still_waits_for_its_canary(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        canary, *others = await some_dead(bench, 3)
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:check"))
+        wish = Act(verb="requeue", where="state:dead", canary=1)
+        id = (await acting.act(bench.engine, TESTER, wish)).redrive
+        assert id is not None
+        await bench.event("job_requeued", job=canary)
+        paused = await redrives.control(
+            bench.engine, TESTER, ControlRedrive(redrive=id, verb="pause")
+        )
+        resumed = await redrives.control(
+            bench.engine, TESTER, ControlRedrive(redrive=id, verb="resume")
+        )
+        assert (paused.text, resumed.text) == ("redrive 1 is paused", "redrive 1 goes on")
+        assert (await row(bench)).state == "canary"
+        await pausing.resume(bench.engine, TESTER, ResumeIt(name="task:check"))
+
+        await bench.event("redrive_stopped")
+        assert [(await bench.job(other)).life for other in others] == [1, 1]
 
 
 async def test_later_arrivals_are_not_included(tmp_path: Path) -> None:
