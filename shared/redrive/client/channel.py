@@ -8,10 +8,10 @@ from typing import Any
 
 from redrive import __version__
 from redrive.client.addresses import Addresses, knock
-from redrive.client.line import Gone, Line
-from redrive.client.refusals import AnswerLost, error_of
+from redrive.client.line import Gone, Line, Silent
+from redrive.client.refusals import AnswerLost, error_of, unreachable
 from redrive.clock import SystemClock
-from redrive.errors import DaemonUnreachable, ProtocolMismatch, UsageProblem
+from redrive.errors import ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_as, encode_call
 from redrive.protocol.envelope import Answer
@@ -73,8 +73,8 @@ class Channel:
         hello = Hello(version=VERSION, client=f"{self._name} {__version__}")
         try:
             answer = await self._exchange(encode_call(id, hello), id, deadline)
-        except AnswerLost as lost:  # a greeting changes nothing, so nothing is in doubt
-            raise DaemonUnreachable(lost.message, hint=self._addresses.hint) from None
+        except AnswerLost as lost:
+            raise lost.of_a_question(self._addresses.hint) from None
         if answer.refusal is not None:
             raise error_of(answer.refusal)
         welcome = decode_as(Welcome, answer.body)
@@ -96,8 +96,10 @@ class Channel:
             self._welcome = None
             text = str(error) or f"the daemon at {self.address} gave no answer in time"
             if line.forget(id):
-                raise DaemonUnreachable(text, hint=self._addresses.hint) from None
-            raise AnswerLost(text, request=id) from None
+                is_silent = isinstance(error, Silent)
+                raise unreachable(text, self._addresses.hint, is_silent=is_silent) from None
+            is_silent = isinstance(error, TimeoutError)
+            raise AnswerLost(text, request=id, is_silent=is_silent) from None
         finally:
             line.forget(id)
 

@@ -20,7 +20,6 @@ from redrive.client.refusals import AnswerLost
 from redrive.client.waiting import Id
 from redrive.clock import Instant, from_datetime
 from redrive.config import Config
-from redrive.errors import DaemonUnreachable
 from redrive.models import Job, Run
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
@@ -84,8 +83,8 @@ class AsyncClient:
             return await self._changes.ask(request, id=id, timeout=seconds)
         try:
             return await self._queries.ask(request, id=id, timeout=seconds)
-        except AnswerLost as lost:  # a question changes nothing, so nothing is in doubt
-            raise DaemonUnreachable(lost.message, hint=self.addresses.hint) from None
+        except AnswerLost as lost:
+            raise lost.of_a_question(self.addresses.hint) from None
 
     async def fate(self, request: str) -> queries.FateReply:
         """What became of the request with this id."""

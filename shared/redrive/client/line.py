@@ -33,6 +33,10 @@ class Gone(Exception):
     """There is no connection (any more)."""
 
 
+class Silent(Gone):
+    """Somebody listens there, and does not even greet."""
+
+
 class Line:
     """A connection, until it ends.
 
@@ -45,6 +49,7 @@ class Line:
         self._on_end = on_end
         self._unsent: dict[str, bytes] = {}  # they wait for the connection
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._has_sent = False
         self._socket = open_socket(zmq.DEALER, address, key_folder)
         self._monitor = self._socket.get_monitor_socket(_GONE | _NOBODY | _NOT_LET_IN)
         self._socket.connect(address)
@@ -100,6 +105,7 @@ class Line:
             except zmq.Again:
                 self._pump.awaits = zmq.POLLIN | zmq.POLLOUT
                 return
+            self._has_sent = True
             del self._unsent[id]
         self._pump.awaits = zmq.POLLIN
 
@@ -128,6 +134,8 @@ class Line:
                 f"the daemon at {self._address} does not let this key in",
                 hint="`redrive keys list` on its machine shows the keys and their roles",
             )
+        if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL and not self._has_sent:
+            return Silent(f"the daemon at {self._address} listens and does not answer")
         if event == _NOBODY:
             return Gone(f"nobody listens at {self._address}")
         return Gone(f"the daemon at {self._address} went away")

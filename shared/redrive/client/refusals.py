@@ -16,6 +16,8 @@ _TYPES: dict[str, type[RedriveError]] = {
 class DaemonSilent(DaemonUnreachable):
     """It holds the connection and says nothing: it is blocked, or stopped."""
 
+    what_to_do = "it hangs, or was stopped: its log may say why"
+
 
 class AnswerLost(DaemonUnreachable):
     """The request went out and no answer came: it was done, or it was not.
@@ -26,9 +28,21 @@ class AnswerLost(DaemonUnreachable):
     code = "answer_lost"
     in_doubt = "look before you ask again: it may have been done"
 
-    def __init__(self, message: str, *, request: str) -> None:
+    def __init__(self, message: str, *, request: str, is_silent: bool = False) -> None:
         super().__init__(message, hint=self.in_doubt)
         self.request = request
+        self.is_silent = is_silent  # it took the request, and is still there
+
+    def of_a_question(self, hint: str) -> DaemonUnreachable:
+        """The same where nothing is in doubt, for a question changes nothing."""
+        return unreachable(self.message, hint, is_silent=self.is_silent)
+
+
+def unreachable(message: str, hint: str, *, is_silent: bool) -> DaemonUnreachable:
+    """The hint is for where nobody is; who is there and silent need not be started."""
+    if is_silent:
+        return DaemonSilent(message, hint=DaemonSilent.what_to_do)
+    return DaemonUnreachable(message, hint=hint)
 
 
 def error_of(refusal: Refusal) -> RedriveError:

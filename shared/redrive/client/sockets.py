@@ -11,6 +11,8 @@ import zmq
 from redrive import keys
 from redrive.protocol.envelope import MAX_MESSAGE
 
+HANDSHAKE = 5_000  # milliseconds; who listens and does not even greet is not waited for longer
+
 
 def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.Socket[bytes]:
     context = cast("zmq.Context[zmq.Socket[bytes]]", zmq.Context.instance())
@@ -33,7 +35,7 @@ def open_socket(kind: int, address: str, key_folder: str | None) -> zmq.Socket[b
         socket.set(zmq.TCP_KEEPALIVE_CNT, 3)
     socket.set(zmq.SNDHWM, 256)
     socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE)
-    socket.set(zmq.HANDSHAKE_IVL, 5_000)
+    socket.set(zmq.HANDSHAKE_IVL, HANDSHAKE)
     # Many clients lose a daemon at the same moment; they shall not come back at the same one.
     socket.set(zmq.RECONNECT_IVL, random.randint(100, 400))
     socket.set(zmq.RECONNECT_IVL_MAX, 2_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.client import Addresses, AnswerLost, AsyncClient
+from redrive.client import Addresses, AnswerLost, AsyncClient, DaemonSilent, sockets
 from redrive.clock import SECOND
 from redrive.errors import (
     DaemonUnreachable,
@@ -153,6 +153,27 @@ async def test_a_silent_daemon_costs_a_question_no_more_than_its_deadline(
 ) -> None:
     with pytest.raises(AnswerLost, match="gave no answer in time"):
         await client.ask(Drain(), timeout=0.05)
+
+
+async def test_nobody_is_told_to_start_a_daemon_that_is_there_and_hangs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "HANDSHAKE", 100)
+    addresses = Peer(folder).addresses
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(addresses.query.removeprefix("ipc://"))
+        door.listen()  # as a daemon that was stopped: only the kernel takes the call
+        async with AsyncClient(addresses, timeout=20) as client:
+            with pytest.raises(DaemonSilent, match="listens and does not answer") as caught:
+                await client.status()
+    assert "start it" not in caught.value.hint
+
+
+async def test_a_question_that_is_never_answered_is_the_silence_of_a_daemon_that_is_there(
+    peer: Peer, client: AsyncClient
+) -> None:
+    with pytest.raises(DaemonSilent, match="gave no answer in time"):
+        await client.ask(Doctor(), timeout=0.3)
 
 
 async def test_an_answer_that_was_lost_leaves_an_id_whose_fate_can_be_asked(
