@@ -15,7 +15,7 @@ from redrived.store import redrives
 from redrived.store.redrives import NewRedrive
 
 _CONTROLLED = {"pause": "is paused", "resume": "goes on", "stop": "is stopped"}
-AT_ONCE = 1_000  # a set of up to so many, without pace or canary, is answered for one by one
+AT_ONCE = 1_000  # a set of up to so many, of which none waits, is answered for one by one
 
 
 async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
@@ -34,7 +34,7 @@ async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
     if chosen.id is None:
         return Acted(outcomes=[])
     acted = Acted(outcomes=[], redrive=chosen.id, total=chosen.total)
-    if chosen.total > AT_ONCE or {"canary", "pace"} & options.keys():
+    if chosen.total > AT_ONCE or {"canary", "pace", "stop_at"} & options.keys():
         engine.redrives.wake()
         return acted
     jobs = await engine.redrives.turns(chosen.id)

@@ -166,8 +166,12 @@ class Redrives(Loop):
         return True
 
     def _allowance(self, row: RedriveRow) -> int:
-        """How many its pace lets through now; when that is none, the timer knows when."""
+        """How many it lets through now; when its pace lets none, the timer knows when."""
         pace = parse_limit(row.options.get("pace"))
+        if pace is None and row.options.get("stop_at") is not None:
+            # What is judged by its ends must not be under way as a whole before the first.
+            ended = row.succeeded + row.failed
+            return max(ENOUGH, ended) - (row.requeued - ended)
         if pace is None:
             return PORTION
         count, per = pace

@@ -26,8 +26,8 @@ requeue = _command(
     """Give dead or cancelled jobs or failed runs another life.
 
     What --where, --canary, --pace or --stop-at chooses is a redrive: its id is printed,
-    `redrive redrives` shows how it goes and `redrive undo` takes it back. With a canary or a
-    pace, or for more than 1,000 jobs, it is worked off in the background.
+    `redrive redrives` shows how it goes and `redrive undo` takes it back. With one of the last
+    three, or for more than 1,000 jobs, it is worked off in the background.
 
     Permanent failures, and jobs that were requeued a moment ago or too often, are refused
     without --force. To make all the results of a run again is asked about first, or --yes.""",

@@ -131,6 +131,25 @@ async def test_it_stops_when_too_many_fail_again(tmp_path: Path) -> None:
         assert found.requeued < 8
 
 
+async def test_without_a_pace_too_it_stops_before_all_have_failed_again(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 30)
+        await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead", stop_at=0.2))
+
+        await bench.event("redrive_stopped")
+        assert 5 <= (await row(bench)).requeued <= 10
+
+
+async def test_without_a_pace_all_follow_while_few_fail(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 30)
+        (tmp_path / "up").touch()
+        await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead", stop_at=0.2))
+
+        await bench.event("redrive_completed")
+        assert (await row(bench)).succeeded == 30
+
+
 async def test_an_undo_puts_back_what_nobody_has_begun(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         ids = await some_dead(bench, 3)
