@@ -18,6 +18,7 @@ from redrive.protocol.queries import JobReply, RunReply
 from redrive.protocol.rows import Plan
 
 _SHOWN = 10  # executions, the last ones; as JSON there are all
+_LINES = 20  # of a message
 _HISTORY = (
     Column("EXEC", right=True),
     Column("LIFE", right=True),
@@ -129,7 +130,7 @@ def _print_error(error: ErrorRecord) -> None:
     print_fields(
         [
             ("type", f"{error.error_type} ({error.category}), by {error.rule}"),
-            ("message", error.message),
+            ("message", _end_of(error.message)),
             ("meaning", error.user_message),
             ("guidance", error.guidance),
             ("stage", error.stage),
@@ -137,6 +138,15 @@ def _print_error(error: ErrorRecord) -> None:
             ("traceback", error.traceback),
         ]
     )
+
+
+def _end_of(message: str) -> str:
+    """What went wrong stands at the end of it: for commands it is the end of their output."""
+    lines = message.splitlines()
+    before = len(lines) - _LINES
+    if before <= 0:
+        return message
+    return "\n".join([f"({before:,} lines before these, with --json)", *lines[before:]])
 
 
 def _state(job: Job, now: int) -> str:

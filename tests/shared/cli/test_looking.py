@@ -268,6 +268,19 @@ def test_the_last_ten_executions_are_shown_and_all_of_them_as_json(
     assert len(redrive("show", 12, "--json").object["history"]) == 12
 
 
+def test_of_a_long_message_the_end_is_shown_and_all_of_it_as_json(
+    peer: Peer, redrive: Redrive
+) -> None:
+    message = "\n".join(f"line {n}." for n in range(1, 2049))
+    error = msgspec.structs.replace(ERROR, message=message)
+    job = msgspec.structs.replace(JOB, error=error)
+    peer.replies["ShowJob"] = msgspec.structs.replace(REPLY, job=job, history=[])
+    told = redrive("show", 12).out
+    assert "(2,028 lines before these, with --json)" in told
+    assert [f"line {n}." in told for n in (1, 2028, 2029, 2048)] == [False, False, True, True]
+    assert redrive("show", 12, "--json").object["error"]["message"] == message
+
+
 def test_the_log_in_json_is_whole_and_oldest_first(peer: Peer, redrive: Redrive) -> None:
     peer.log = [event(seq) for seq in range(1, 2301)]
     assert [line["seq"] for line in redrive("events", "--json").lines] == list(range(1, 2301))
