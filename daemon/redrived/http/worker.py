@@ -20,7 +20,7 @@ from redrived.store import jobs, run_numbers
 async def run_status(engine: Engine, asker: Asker, request: Request) -> Response:
     """Of the step that tells most: the one that failed, else runs, else was last."""
     id: str = request.path_params["id"]
-    asked = ShowRun(id=id if id.startswith("r") else f"r{id}")
+    asked = ShowRun(id=f"r{id}" if id.isdecimal() else id)
     run = (await api.show_run(engine, asker, asked)).run
     step = _telling(run)
     job = None

@@ -137,4 +137,7 @@ async def test_all_runs_together_are_counted(side: Side) -> None:
 
 @pytest.mark.parametrize(("id", "status"), [("r99", 404), ("99", 404), ("x", 400), ("r", 400)])
 async def test_a_run_that_is_not_there_is_not_found(side: Side, id: str, status: int) -> None:
-    assert (await side.get(f"/v1/worker/runs/{id}/status")).status_code == status
+    answer = await side.get(f"/v1/worker/runs/{id}/status")
+    assert answer.status_code == status
+    if status == 400:
+        assert f"'{id}'" in answer.json()["title"]  # what was asked for, and not what we made of it
