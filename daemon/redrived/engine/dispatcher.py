@@ -132,13 +132,13 @@ class Dispatcher(Loop):
             leased = await self._store.submit(lease, room)
         finally:
             self._is_asking = False
-        self._use(leased)
-        if leased.is_all:
-            self._is_dry_since = woken
-            super().wake()  # for the next one to stand
-            return False
-        picked = leased.picked
-        return leased.again or bool(picked.berths or picked.slots)
+        if self._use(leased, woken):
+            return True
+        if self._is_dry_since == self._woken:
+            super().wake()  # what has ended is told, then the next one stands
+        elif self.is_open and woken == self._woken:
+            self._stand(room)  # what is ready may not run now; what comes may
+        return False
 
     def _stand(self, room: Room) -> None:
         self._standing = self._store.stand(lease, room)
@@ -152,12 +152,13 @@ class Dispatcher(Loop):
         problem = standing.exception()
         if problem is not None:
             log.warning("what became ready was not leased at once: %s", problem)
-        else:
-            self._use(standing.result())
-        if problem is not None or not standing.result().is_all:
             self.wake()
-        else:
+        elif self._use(standing.result(), woken):
+            self.wake()
+        elif self._is_dry_since == self._woken:
             super().wake()
+        elif self.is_open:
+            self._stand(self.room())
 
     def _withdraw(self) -> bool:
         """Take back the lease that stands, if any; False when that is too late."""
@@ -167,13 +168,17 @@ class Dispatcher(Loop):
             self._standing = None
         return True
 
-    def _use(self, leased: Leased) -> None:
+    def _use(self, leased: Leased, woken: int) -> bool:
+        """Hand over what was leased; True when there may be more."""
+        picked = leased.picked
+        self._is_dry_since = woken if leased.is_all else -1
         if not self.is_open:  # a drain began meanwhile
-            self._put_back(leased.picked.jobs(), leased.picked.begun, "the daemon was stopped")
-            return
+            self._put_back(picked.jobs(), picked.begun, "the daemon was stopped")
+            return False
         self._hand_over(leased)
         if leased.wake_at is not None:
             self._timers.at("rate", leased.wake_at, self.wake)
+        return not leased.is_all and (leased.again or bool(picked.berths or picked.slots))
 
     def room(self) -> Room:
         """What could be leased now, and under which limits."""

@@ -75,6 +75,21 @@ async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
             assert len(asked) == before + count
 
 
+async def test_a_job_of_a_paused_task_costs_no_commit_but_its_own(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        await pausing.pause(bench.engine, TESTER, PauseIt(name="task:tiny"))
+        await bench.enqueue("tiny")
+        dispatcher, writer = bench.engine.dispatcher, bench.engine.store.writer
+        async with asyncio.timeout(WITHIN):
+            while not dispatcher.is_leasing or writer.backlog:
+                await asyncio.sleep(0)
+        before = writer.groups
+        for count in range(1, 4):
+            await bench.enqueue("tiny")
+            assert writer.groups == before + count
+            assert dispatcher.is_leasing
+
+
 async def test_a_job_that_comes_to_an_idle_daemon_begins_in_the_commit_that_stores_it(
     tmp_path: Path,
 ) -> None:
