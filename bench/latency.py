@@ -138,8 +138,8 @@ def main() -> None:
     report = Report(
         "latency",
         "From enqueue to start, and a daemon without work",
-        f'At {RATE} jobs a second. redrive on SQLite with `durability = "full"`, a commit before'
-        " the enqueue is answered and one before the start; PgQueuer with synchronous commit;"
+        f'At {RATE} jobs a second. redrive on SQLite with `durability = "full"`, both on disk before'
+        " the enqueue is answered and the job starts; PgQueuer with synchronous commit;"
         " taskiq on a Redis as it comes, which promises nothing after a crash, and on one that"
         " syncs each write (`appendfsync always`). Two worker processes"
         f" each; medians of {chosen.rounds} rounds.",
