@@ -1,7 +1,8 @@
 """Waiting for jobs and runs to end.
 
 By asking, at first often and then twice a second: an end can be announced by a dozen kinds
-of event, and a daemon that is restarted meanwhile makes no difference to a question.
+of event, and a daemon that is restarted meanwhile makes no difference to a question. Without a
+timeout, one that stays away for longer than a restart takes is an error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from redrive.protocol.queries import JobPage
 
 _FIRST, _FACTOR, _LONGEST = 0.02, 1.5, 0.5  # seconds between two questions
 _AT_ONCE = 200  # ids
+RESTART = 60.0  # seconds in which a daemon that answered before is waited for
 
 Id = TypeVar("Id", bound=int | str)
 
@@ -32,13 +34,16 @@ async def wait(client: Asked, ids: Iterable[Id], timeout: float | None) -> dict[
     given = {str(id): id for id in ids}
     left = list(given)
     pause = _FIRST
+    now = asyncio.get_running_loop().time
+    patient_until = now()  # a daemon that was never there is told of at once
     try:
         async with asyncio.timeout(timeout):
             while left:
                 try:
                     ends |= await _ended(client, left)
+                    patient_until = now() + RESTART
                 except DaemonUnreachable:
-                    if timeout is None:
+                    if timeout is None and now() > patient_until:
                         raise
                 left = [id for id in left if id not in ends]
                 if left:

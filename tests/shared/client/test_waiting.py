@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from redrive.client import AsyncClient
-from redrive.errors import NotFound
+from redrive.client import AsyncClient, waiting
+from redrive.errors import DaemonUnreachable, NotFound
 from redrive.lifecycle import JobState
 from redrive.models import Job, Run
 from redrive.protocol.queries import JobPage, ListJobs, RunReply
@@ -61,3 +62,33 @@ async def test_a_run_ends_too(peer: Peer, client: AsyncClient) -> None:
 
     peer.replies["ShowRun"] = show
     assert await client.wait("r7") == {"r7": "failed"}
+
+
+async def test_a_daemon_that_is_restarted_makes_no_difference(
+    peer: Peer, client: AsyncClient
+) -> None:
+    def leaves(_: ListJobs) -> JobPage:
+        jobs(peer, {12: JobState.DONE})
+        peer.close()
+        asyncio.get_running_loop().call_later(0.1, peer.open)
+        return JobPage(jobs=[], after=None, as_of=1)
+
+    jobs(peer, {12: JobState.LEASED})
+    asked = asyncio.create_task(client.wait(12))
+    while not peer.asked_for("ListJobs"):
+        await asyncio.sleep(0)
+    peer.replies["ListJobs"] = leaves
+    assert await asked == {12: "done"}
+
+
+async def test_a_daemon_that_stays_away_is_an_error(
+    peer: Peer, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "RESTART", 0.0)
+    jobs(peer, {12: JobState.LEASED})
+    asked = asyncio.create_task(client.wait(12))
+    while not peer.asked_for("ListJobs"):
+        await asyncio.sleep(0)
+    peer.close()
+    with pytest.raises(DaemonUnreachable):
+        await asked
