@@ -15,6 +15,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, and_, insert, literal, select, text
 
 from redrive.config.sections import ManualRetry
+from redrive.errors import WrongState
 from redrive.lifecycle import JobState
 from redrive.protocol.rows import RedriveRow
 from redrived.store import actions
@@ -215,6 +216,11 @@ def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
     return [_undo(unit, id, by) for id, by in wishes]
 
 
+def _has_turns_left(unit: Unit, id: int) -> bool:
+    statement = "SELECT 1 FROM redrive_jobs WHERE redrive = :id AND outcome IS NULL LIMIT 1"
+    return unit.execute(statement, id=id).first() is not None
+
+
 def _undo(unit: Unit, id: int, by: str) -> int:
     lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
     rows = unit.execute(
@@ -224,6 +230,12 @@ def _undo(unit: Unit, id: int, by: str) -> int:
         f" AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1{lock}",
         id=id,
     ).all()
+    if not rows and not _has_turns_left(unit, id):
+        raise WrongState(
+            f"redrive {id} has nothing to take back",
+            hint="all that it requeued has begun or ended; `redrive redrives` shows what became"
+            " of it",
+        )
     unit.over(
         [(row[0],) for row in rows],
         "UPDATE jobs SET state = kept.state, waits = NULL, reason = kept.reason,"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from redrive.errors import WrongState
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act, ControlRedrive, PauseIt, ResumeIt, Undo
 from redrive.protocol.queries import ListRedrives
@@ -172,6 +175,19 @@ async def test_an_undo_puts_back_what_nobody_has_begun(tmp_path: Path) -> None:
         late = Change(redrive=acted.redrive, state="watching", event="redrive_requeued")
         assert not await bench.engine.store.submit(change, late)
         assert (await row(bench)).state == "undone"
+
+
+async def test_an_undo_that_comes_too_late_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 2)
+        (tmp_path / "up").touch()
+        acted = await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead"))
+        assert acted.redrive is not None
+        await bench.event("redrive_completed")
+
+        with pytest.raises(WrongState, match="nothing to take back"):
+            await redrives.undo(bench.engine, TESTER, Undo(redrive=acted.redrive))
+        assert (await row(bench)).state == "done"
 
 
 async def test_a_restart_goes_on_with_it(tmp_path: Path) -> None:
