@@ -122,23 +122,18 @@ class Dispatcher(Loop):
         if not has_room:
             return False  # what has ended is told with the next lease, or a moment later
         self._commands.flush()  # in one commit with the lease
-        return await self._ask(room)
+        await self._ask(room)
+        return False
 
-    async def _ask(self, room: Room) -> bool:
-        """Lease for this room now; True when there may be more."""
+    async def _ask(self, room: Room) -> None:
+        """Lease for this room now."""
         self._is_asking = True
         woken = self._woken
         try:
             leased = await self._store.submit(lease, room)
         finally:
             self._is_asking = False
-        if self._use(leased, woken):
-            return True
-        if self._is_dry_since == self._woken:
-            super().wake()  # what has ended is told, then the next one stands
-        elif self.is_open and woken == self._woken:
-            self._stand(room)  # what is ready may not run now; what comes may
-        return False
+        self._use(leased, woken)
 
     def _stand(self, room: Room) -> None:
         self._standing = self._store.stand(lease, room)
@@ -150,15 +145,11 @@ class Dispatcher(Loop):
             return
         self._standing = None
         problem = standing.exception()
-        if problem is not None:
+        if problem is None:
+            self._use(standing.result(), woken)
+        else:
             log.warning("what became ready was not leased at once: %s", problem)
             self.wake()
-        elif self._use(standing.result(), woken):
-            self.wake()
-        elif self._is_dry_since == self._woken:
-            super().wake()
-        elif self.is_open:
-            self._stand(self.room())
 
     def _withdraw(self) -> bool:
         """Take back the lease that stands, if any; False when that is too late."""
@@ -168,17 +159,22 @@ class Dispatcher(Loop):
             self._standing = None
         return True
 
-    def _use(self, leased: Leased, woken: int) -> bool:
-        """Hand over what was leased; True when there may be more."""
+    def _use(self, leased: Leased, woken: int) -> None:
+        """Hand over what was leased, and see to the next lease."""
         picked = leased.picked
         self._is_dry_since = woken if leased.is_all else -1
         if not self.is_open:  # a drain began meanwhile
             self._put_back(picked.jobs(), picked.begun, "the daemon was stopped")
-            return False
+            return
         self._hand_over(leased)
         if leased.wake_at is not None:
             self._timers.at("rate", leased.wake_at, self.wake)
-        return not leased.is_all and (leased.again or bool(picked.berths or picked.slots))
+        if leased.is_all:
+            super().wake()  # what has ended is told, then the next one stands
+        elif leased.again or picked.berths or picked.slots:
+            self.wake()  # there may be more
+        elif woken == self._woken:
+            self._stand(self.room())  # what is ready may not run now; what comes may
 
     def room(self) -> Room:
         """What could be leased now, and under which limits."""

@@ -74,7 +74,7 @@ def run_group(
     if not unit.database.is_sqlite and any(needs_turn(e.operation, e.item) for e in entries):
         unit.lock("turn")
     run = _run_carefully if unit.careful else _run
-    for operation, group in groupby(list(entries), key=lambda entry: entry.operation):
+    for operation, group in groupby(entries, key=lambda entry: entry.operation):
         run(unit, operation, list(group))
     if unit.has_made_ready and (joins := standing()) is not None:
         entries.append(joins)
