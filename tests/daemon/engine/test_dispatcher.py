@@ -30,6 +30,20 @@ python = "builtins:dict"
 """
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An entry for each time that the store is asked for a lease, by no sweep."""
+    rooms_of: list[int] = []
+
+    def counted(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
+        rooms_of.append(len(rooms))
+        return lease(unit, rooms)
+
+    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
+    monkeypatch.setattr(dispatcher, "lease", counted)
+    return rooms_of
+
+
 @pytest.mark.parametrize("name", ["task:tiny", "queue:default"])
 async def test_what_is_resumed_goes_on_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -55,16 +69,8 @@ async def test_what_comes_once_a_pause_is_answered_waits(tmp_path: Path) -> None
 
 
 async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: list[int]
 ) -> None:
-    asked: list[int] = []
-
-    def counted(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
-        asked.append(len(rooms))
-        return lease(unit, rooms)
-
-    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
-    monkeypatch.setattr(dispatcher, "lease", counted)
     async with running(tmp_path, TASKS) as bench:
         [first] = await bench.enqueue("tiny")
         await bench.ended(first)
@@ -75,27 +81,17 @@ async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
             assert len(asked) == before + count
 
 
-async def test_what_may_not_run_is_looked_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[int] = []
-
-    def counted(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
-        looks.append(len(rooms))
-        return lease(unit, rooms)
-
-    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
-    monkeypatch.setattr(dispatcher, "lease", counted)
+async def test_what_may_not_run_is_looked_at_once(tmp_path: Path, asked: list[int]) -> None:
     async with running(tmp_path, TASKS) as bench:
         await pausing.pause(bench.engine, TESTER, PauseIt(name="task:tiny"))
         await bench.enqueue("tiny")
         async with asyncio.timeout(WITHIN):
             while not bench.engine.dispatcher.is_leasing or bench.engine.store.writer.backlog:
                 await asyncio.sleep(0)
-        before = len(looks)
+        before = len(asked)
         for count in range(1, 4):
             await bench.enqueue("tiny")
-            assert len(looks) == before + count
+            assert len(asked) == before + count
             async with asyncio.timeout(WITHIN):
                 while not bench.engine.dispatcher.is_leasing:
                     await asyncio.sleep(0)
