@@ -23,6 +23,14 @@ class Orphan(NamedTuple):
     entries: frozenset[bytes]  # of its environment
 
 
+def is_orphan(child: proc.Stat, session: int, since: int) -> bool:
+    """Whether a child that nobody holds is of a tree, as those have sessions of their own.
+
+    One in our session belongs to other code of ours; nobody in a tree is older than `since`.
+    """
+    return child.session != session and child.started >= since
+
+
 class Census:
     """Who is there, by what trees are known by."""
 
@@ -40,11 +48,11 @@ class Census:
 
     @classmethod
     def take(cls, held: Collection[int], session: int, since: int) -> Census:
-        """`held` are children that are no orphans; nor are those of our session, or older."""
+        """`held` are children that are no orphans."""
         census = cls(proc.everybody())
         for pid in census._children.get(os.getpid(), ()):
             facts = census.table[pid]
-            if pid in held or facts.session == session or facts.started < since:
+            if pid in held or not is_orphan(facts, session, since):
                 continue
             if facts.is_dead:
                 census.dead.append(pid)

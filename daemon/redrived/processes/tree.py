@@ -20,7 +20,7 @@ from functools import partial
 from msgspec import Struct
 
 from redrived.processes import proc
-from redrived.processes.census import Census, Orphan, Processes
+from redrived.processes.census import Census, Orphan, Processes, is_orphan
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.identity import Identity
 
@@ -189,8 +189,7 @@ class Trees:
         living: list[Orphan] = []
         for pid in proc.adopted():
             facts = None if pid in self._held else proc.stat(pid)
-            # Trees have sessions of their own: a child in ours belongs to other code of ours.
-            if facts is None or facts.session == self._session or facts.started < self._since:
+            if facts is None or not is_orphan(facts, self._session, self._since):
                 continue
             if facts.is_dead:
                 _reap(pid)
