@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import click
 
 from redrive.cli.output import print_json, say
@@ -43,14 +41,18 @@ def check(settings: Settings) -> None:
         say(f"{found.path} is right: {listed}")
 
 
-@config.command(examples=["redrive config show", "redrive config show --json | jq .queues"])
+@config.command(examples=["redrive config show", "redrive config show --json | jq .store.keep"])
 @click.pass_obj
 def show(settings: Settings) -> None:
-    """Print the config, defaults filled in, secrets left out."""
-    from redrive.config import show as as_toml
+    """Print the config, defaults filled in, secrets left out.
 
-    text = as_toml(settings.whole_config())
+    With --json durations are seconds, sizes bytes, and null is forever.
+    """
+    from redrive.config import show as as_toml
+    from redrive.config import show_as_json
+
+    loaded = settings.whole_config()
     if settings.as_json:
-        print_json(tomllib.loads(text))
+        print_json(show_as_json(loaded))
     else:
-        say(text.rstrip())
+        say(as_toml(loaded).rstrip())

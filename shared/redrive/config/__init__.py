@@ -15,7 +15,7 @@ from redrive.config.load import Loaded, load, load_client
 from redrive.config.plan import Plan, changes
 from redrive.config.problems import ConfigRejected, Problem
 from redrive.config.sections import Config
-from redrive.config.show import show
+from redrive.config.show import show, show_as_json
 
 __all__ = [
     "Config",
@@ -32,6 +32,7 @@ __all__ = [
     "node_name",
     "runtime_dir",
     "show",
+    "show_as_json",
     "state_dir",
     "store_url",
 ]

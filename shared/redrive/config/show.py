@@ -1,4 +1,6 @@
-"""The config in force, written as TOML: defaults filled in, secrets left out."""
+"""The config in force, defaults filled in and secrets left out: TOML as people write it, or JSON
+with durations in seconds and sizes in bytes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, inspect
 from msgspec.structs import asdict, replace
@@ -18,14 +20,46 @@ from redrive.config.problems import part
 from redrive.config.sections import Config, Retry
 from redrive.config.values import Toml, format_duration, format_size
 from redrive.config.written import members, tables
+from redrive.instants import from_datetime, iso
 
 Styles = dict[str, str | None]
 
 
 def show(loaded: Loaded) -> str:
     """What `redrive config show` prints."""
-    config = replace(loaded.config, retry=_policies(loaded.config))
-    return "\n".join(_Writer(loaded).table(tables(config), (), {})).strip() + "\n"
+    return "\n".join(_Writer(loaded).table(_in_force(loaded.config), (), {})).strip() + "\n"
+
+
+def show_as_json(loaded: Loaded) -> dict[str, Any]:
+    """What `redrive config show --json` prints; `null` lasts forever, what is off is left out."""
+
+    def plain(value: Any, key: Key, styles: Styles) -> Any:
+        if key in loaded.masked:
+            value = loaded.masked[key]
+        match value:
+            case Struct():
+                return plain(members(value), key, _styles(type(value)))
+            case str():
+                return loaded.config.redact(value)
+            case datetime():
+                return iso(from_datetime(value))
+            case [*items]:
+                return [plain(item, (*key, at), {}) for at, item in enumerate(items)]
+            case {**entries}:
+                return {
+                    name: plain(entry, (*key, name), {})
+                    for name, entry in cast(dict[str, Any], entries).items()
+                    if entry is not None or styles.get(name) == "lasting"
+                }
+            case _:
+                return value
+
+    shown: dict[str, Any] = plain(_in_force(loaded.config), (), {})
+    return shown
+
+
+def _in_force(config: Config) -> dict[str, Any]:
+    return tables(replace(config, retry=_policies(config)))
 
 
 def _policies(config: Config) -> dict[str, Retry]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive.config import ConfigRejected, Loaded, load, show
+from redrive.config import ConfigRejected, Loaded, load, show, show_as_json
 
 
 def loaded(tmp_path: Path, text: str, **environ: str) -> Loaded:
@@ -63,6 +63,10 @@ def test_what_came_from_the_environment_is_shown_nowhere(tmp_path: Path) -> None
     assert 'command = ["x", "[redacted]"]' in shown
     assert 'timeout = "[redacted]"' in shown
     assert 'env = { TOKEN = "Bearer [redacted]" }' in shown
+    task = show_as_json(read)["tasks"]["t"]
+    assert task["command"] == ["x", "[redacted]"]
+    assert task["timeout"] == "[redacted]"
+    assert task["env"] == {"TOKEN": "Bearer [redacted]"}
     assert (
         read.config.redact("failed with hunter2 and s3cr!et")
         == "failed with [redacted] and [redacted]"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec import Struct
 from msgspec.structs import fields
 
-from redrive.config import load, show
+from redrive.config import load, show, show_as_json
 from redrive.config.sections import ManualRetry, Section, Tables
 from redrive.policy import RetryPolicy, resolve
 from support.reference_config import REFERENCE, Mention, default_of, mentions, switched_on
@@ -82,3 +85,56 @@ def test_show_fills_in_the_defaults() -> None:
     assert "[retry.default]\nmax_attempts = 3" in shown
     assert 'unknown = "retry"' in shown
     assert '[store.keep]\ndone = "7d"\ncancelled = "30d"\ndead = "forever"' in shown
+
+
+def test_as_json_durations_are_seconds_and_sizes_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        """[tasks.t]
+command = ["true"]
+timeout = "90s"
+retry = { delays = ["1m", "1h"], retry_for = "2d" }
+heartbeat = { from = "output", stalled_after = "2m" }
+limits = { memory = "1G" }
+rate = "100/min"
+[schedules.s]
+task = "t"
+at = 2026-12-01T01:00:00+01:00
+args = { late = 12.5, day = "7d", none = [] }
+"""
+    )
+    shown = show_as_json(load(path))
+    assert json.loads(json.dumps(shown)) == shown
+    assert shown["daemon"]["shutdown_grace"] == 30
+    assert shown["store"]["keep"]["done"] == 7 * 86400
+    assert shown["store"]["keep"]["dead"] is None
+    assert shown["retry"]["default"]["backoff"] == {"first": 5, "factor": 2, "cap": 600}
+    task = shown["tasks"]["t"]
+    assert task["timeout"] == 90
+    assert task["retry"]["delays"] == [60, 3600]
+    assert task["retry"]["retry_for"] == 2 * 86400
+    assert task["heartbeat"] == {"from": "output", "stalled_after": 120}
+    assert task["limits"] == {"memory": 1 << 30, "output": 64 << 20}
+    assert task["rate"] == "100/min"
+    schedule = shown["schedules"]["s"]
+    assert schedule["at"] == "2026-12-01T00:00:00.000000Z"
+    assert schedule["args"] == {"late": 12.5, "day": "7d", "none": []}
+
+
+def test_as_json_the_same_keys_are_shown(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(switched_on(text).replace("${TOKEN:-none}", "none"))
+    loaded = load(path)
+    assert places(show_as_json(loaded)) == places(tomllib.loads(show(loaded)))
+
+
+def places(value: Any) -> set[str]:
+    """Where something is said; TOML has no header for an empty table."""
+    match value:
+        case {**entries}:
+            below = cast(dict[str, Any], entries).items()
+        case [*items]:
+            below = {str(at): item for at, item in enumerate(items)}.items()
+        case _:
+            return {""}
+    return {f".{name}{place}" for name, inner in below for place in places(inner)}
