@@ -11,7 +11,8 @@ from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redrive.errors import NotFound
+from redrive.config.values import DURATION, parse_duration
+from redrive.errors import NotFound, UsageProblem
 from redrive.instants import from_datetime
 from redrive.orders import LONGEST_DELAY
 from redrive.protocol.commands import Act, Enqueue, JobOrder
@@ -42,6 +43,9 @@ _Delay = Annotated[
         extra_json_schema={"minimum": 0, "maximum": LONGEST_DELAY},
     ),
 ]
+_DelayText = Annotated[
+    str, msgspec.Meta(description=f"{DURATION}, in place of `at`", examples=["15m", "1h30m"])
+]
 _At = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -54,7 +58,7 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
     operation: _Word | None = None
     mode: _Word | None = None
     priority: int | None = None
-    delay: _Delay | None = None
+    delay: _Delay | _DelayText | None = None
     at: _At | None = None
     unique: _Word | None = None
     hold: bool = False
@@ -92,7 +96,7 @@ async def new_job(engine: Engine, asker: Asker, request: Request) -> Response:
         operation=body.operation,
         mode=body.mode,
         priority=body.priority,
-        delay=body.delay,
+        delay=_seconds(body.delay),
         at=None if body.at is None else from_datetime(body.at),
         unique=body.unique,
         hold=body.hold,
@@ -122,6 +126,15 @@ async def act(engine: Engine, asker: Asker, request: Request) -> Response:
         refused.hint,
         retry_after=refused.retry_after,
     )
+
+
+def _seconds(delay: float | str | None) -> float | None:
+    if not isinstance(delay, str):
+        return delay
+    try:
+        return parse_duration(delay)
+    except ValueError as error:
+        raise UsageProblem(f"this is no delay: {error}") from None
 
 
 def _id(request: Request) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -36,6 +37,27 @@ async def test_a_time_is_given_with_its_zone(side: Side) -> None:
     assert shown["scheduled_for"] == "2099-01-01T10:00:00.000000Z"
     refused = await side.post("/v1/jobs", {"task": "work", "at": "2099-01-01T12:00:00"})
     assert (refused.status_code, "timezone" in refused.json()["title"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [("1h", 3600), ("1h30m", 5400), ("90", 90), (90, 90), (1.5, 1.5)]
+)
+async def test_a_delay_is_given_in_seconds_or_as_people_write_it(
+    side: Side, delay: Any, seconds: float
+) -> None:
+    before = datetime.now(UTC)
+    made = await side.post("/v1/jobs", {"task": "work", "delay": delay})
+    after = datetime.now(UTC)
+    assert made.status_code == 201
+    shown = (await side.get(made.headers["location"])).json()
+    due = datetime.fromisoformat(shown["scheduled_for"])
+    assert before <= due - timedelta(seconds=seconds) <= after
+
+
+async def test_what_is_no_delay_is_told_what_one_looks_like(side: Side) -> None:
+    refused = await side.post("/v1/jobs", {"task": "work", "delay": "soon"})
+    assert refused.status_code == 400
+    assert 'got "soon", expected a duration such as "30s"' in refused.json()["title"]
 
 
 async def test_a_time_long_ago_is_shown_as_it_was_given(side: Side) -> None:
