@@ -18,14 +18,15 @@ def wait(settings: Settings, ids: tuple[list[str], ...], timeout: float | None) 
     """Wait until every one of IDS has ended.
 
     Exits with 0 when all are done, 1 when some are not (dead, cancelled, failed), 124 when
-    the time ran out.
+    the time ran out; --json then tells the states they are in.
     """
     wanted = [id for several in ids for id in several]
     with settings.client() as client:
         ends = client.wait(*wanted, timeout=timeout)
+        states = waiting.states(client, wanted, ends) if settings.as_json else ends
     if settings.as_json:
         for id in wanted:
-            print_json({"id": id if id.startswith("r") else int(id), "state": ends.get(id)})
+            print_json({"id": id if id.startswith("r") else int(id), "state": states.get(id)})
     else:
         waiting.say_ends(ends)
     return waiting.exit_code(wanted, ends)

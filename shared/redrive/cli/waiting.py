@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from redrive.cli.output import remark, say
-from redrive.errors import Exit, UsageProblem
+from redrive.errors import Exit, RedriveError, UsageProblem
+
+if TYPE_CHECKING:
+    from redrive.blocking import Client
+
+_AT_ONCE = 200  # ids
 
 
 def check(wait: bool, timeout: float | None) -> None:
     if timeout is not None and not wait:
-        raise UsageProblem("--timeout says how long to wait, and --wait was not given")
+        raise UsageProblem(
+            "--timeout says how long to wait, and --wait was not given", hint="add --wait"
+        )
 
 
 def say_ends(ends: dict[str, str]) -> None:
     for id, state in ends.items():
         say(f"{'run' if id.startswith('r') else 'job'} {id} {state}")
+
+
+def states(client: Client, ids: Sequence[str], ends: dict[str, str]) -> dict[str, str]:
+    """The ends, and where the others are by now; nothing of them when no daemon answers."""
+    left = [id for id in ids if id not in ends]
+    jobs = [id for id in left if not id.startswith("r")]
+    found: dict[str, str] = {}
+    with suppress(RedriveError):
+        for start in range(0, len(jobs), _AT_ONCE):
+            asked = jobs[start : start + _AT_ONCE]
+            page = client.jobs(f"id:{','.join(asked)}", limit=_AT_ONCE)
+            found |= {str(job.id): str(job.state) for job in page.jobs}
+        found |= {id: client.run(id).state for id in left if id.startswith("r")}
+    return found | ends
 
 
 def exit_code(ids: Sequence[str], ends: dict[str, str]) -> int:

@@ -379,3 +379,19 @@ def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
     ends(JobState.DONE, JobState.RETRY)
     assert redrive("wait", "12,13", "--timeout", "50ms").code == 124
     assert redrive("wait").code == 2
+
+
+def test_waiting_too_long_tells_where_they_are(peer: Peer, redrive: Redrive) -> None:
+    jobs = [
+        Job(id=12 + at, task="t", queue="q", state=state)
+        for at, state in enumerate((JobState.DONE, JobState.RETRY))
+    ]
+    peer.replies["ListJobs"] = JobPage(jobs=jobs, after=None, as_of=1)
+    peer.replies["ShowRun"] = queries.RunReply(run=Run(id="r7", pipeline="p", state="running"))
+    said = redrive("wait", "12,13", "r7", "--timeout", "50ms", "--json")
+    assert said.code == 124
+    assert said.lines == [
+        {"id": 12, "state": "done"},
+        {"id": 13, "state": "retry"},
+        {"id": "r7", "state": "running"},
+    ]
