@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from redrive.cli import kinds, waiting, words
+from redrive.cli import kinds, waiting
+from redrive.cli.bulk import tell_bulk
 from redrive.cli.completing import names
 from redrive.cli.orders import given_args, read_orders
 from redrive.cli.output import print_json, say
@@ -81,7 +81,9 @@ def enqueue(
     whether the job was created: it was not when its unique key already lives.
     """
     if from_file is not None and count is not None:
-        raise UsageProblem("--count and --from-file do not go together")
+        raise UsageProblem(
+            "--count and --from-file do not go together", hint="a file has a line for each job"
+        )
     waiting.check(wait, timeout)
     order = JobOrder(args=given_args(args, pairs), **options)
     with settings.client() as client:
@@ -91,7 +93,7 @@ def enqueue(
             request = Enqueue(task=task, orders=[order], count=count or 1)
             reply = client.ask(request, timeout=_BULK_TIMEOUT)
         if from_file is not None or count is not None:
-            return _tell_bulk(settings, client, reply, wait, timeout)
+            return tell_bulk(settings, client, reply, wait, timeout)
         return _tell_one(settings, client, reply, wait, timeout)
 
 
@@ -112,43 +114,3 @@ def _tell_one(
     else:
         waiting.say_ends(ends)
     return waiting.exit_code([str(job.id)], ends)
-
-
-def _tell_bulk(
-    settings: Settings, client: Client, reply: Enqueued, wait: bool, timeout: float | None
-) -> int:
-    summary: dict[str, Any] = {
-        "count": reply.count,
-        "created": reply.created,
-        "first_id": reply.first_id,
-        "last_id": reply.last_id,
-    }
-    if not settings.as_json:
-        say(
-            f"{reply.count:,} jobs, {reply.created:,} of them new:"
-            f" {reply.first_id} to {reply.last_id}"
-        )
-    elif not wait:
-        print_json(summary)
-    if not wait:
-        return 0
-    ids = _ids(reply)
-    ends = client.wait(*ids, timeout=timeout)
-    states = Counter(ends.values())
-    if settings.as_json:
-        print_json({**summary, "states": states})
-    else:
-        say(words.by_state(states))
-    return waiting.exit_code(ids, ends)
-
-
-def _ids(reply: Enqueued) -> list[str]:
-    """Large replies name only the first and the last; ids are given out one after the other."""
-    if len(reply.jobs) == reply.count:
-        return [str(job.id) for job in reply.jobs]
-    if reply.last_id - reply.first_id + 1 == reply.count:
-        return [str(id) for id in range(reply.first_id, reply.last_id + 1)]
-    raise UsageProblem(
-        "others enqueued at the same time, so it is not known which jobs to wait for",
-        hint="the jobs are enqueued; `redrive jobs --where` shows how they do",
-    )

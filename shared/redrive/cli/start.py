@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 
 from redrive.cli import kinds, waiting
+from redrive.cli.bulk import tell_bulk
 from redrive.cli.completing import names
 from redrive.cli.orders import given_args, read_orders
 from redrive.cli.output import print_json, say
@@ -60,18 +61,7 @@ def start(
     with settings.client() as client:
         if from_file is not None:
             many = client.start_many(pipeline, read_orders(from_file, order), mode=mode)
-            if settings.as_json:
-                print_json(
-                    {
-                        "count": many.count,
-                        "created": many.created,
-                        "first_id": many.first_id,
-                        "last_id": many.last_id,
-                    }
-                )
-            else:
-                say(f"{many.count:,} runs: {many.first_id} to {many.last_id}")
-            return 0
+            return tell_bulk(settings, client, many, wait, timeout)
         started = client.start(pipeline, order.args, key=key, batch=batch, mode=mode)
         id, created = started.first_id, bool(started.created)
         if not settings.as_json:

@@ -199,3 +199,41 @@ def test_a_file_of_runs_prints_its_sum(peer: Peer, redrive: Redrive, tmp_path: P
     said = redrive("start", "fetch", "--batch", "b", "--from-file", file, "--json")
     assert said.object == {"count": 2, "created": 2, "first_id": "r7", "last_id": "r8"}
     assert [each.key for each in peer.asked_for("Start")[0].orders] == ["a", "b"]
+
+
+def test_waiting_for_a_file_of_runs_counts_the_ends(
+    peer: Peer, redrive: Redrive, tmp_path: Path
+) -> None:
+    peer.replies["Start"] = Started(count=2, created=2, first_id="r7", last_id="r8")
+    peer.replies["ShowRun"] = lambda asked: RunReply(
+        run=Run(id=asked.id, pipeline="fetch", state="done" if asked.id == "r7" else "failed")
+    )
+    file = tmp_path / "items.ndjson"
+    file.write_text('{"key": "a"}\n{"key": "b"}\n')
+    said = redrive("start", "fetch", "--from-file", file, "--wait")
+    assert (said.code, said.out) == (1, "2 runs, 2 of them new: r7 to r8\n1 done, 1 failed\n")
+    as_json = redrive("start", "fetch", "--from-file", file, "--wait", "--json")
+    assert as_json.object["states"] == {"done": 1, "failed": 1}
+
+
+def test_runs_that_cannot_be_told_from_others_are_not_waited_for(
+    peer: Peer, redrive: Redrive, tmp_path: Path
+) -> None:
+    peer.replies["Start"] = Started(count=2, created=1, first_id="r3", last_id="r8")
+    file = tmp_path / "items.ndjson"
+    file.write_text('{"key": "a"}\n{"key": "b"}\n')
+    said = redrive("start", "fetch", "--from-file", file, "--wait")
+    assert (said.code, "`redrive runs`" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "noun"), [(("enqueue", "parse"), "job"), (("start", "fetch"), "run")]
+)
+def test_an_empty_file_is_told_as_that(
+    peer: Peer, redrive: Redrive, tmp_path: Path, command: tuple[str, str], noun: str
+) -> None:
+    file = tmp_path / "nothing.ndjson"
+    file.write_text("\n")
+    said = redrive(*command, "--from-file", file, "--wait")
+    assert (said.code, said.out) == (0, f"there is no {noun} in the file, nothing was done\n")
+    assert peer.asked == []
