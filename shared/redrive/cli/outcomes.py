@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from redrive.cli import words
-from redrive.cli.output import print_each, print_json, say
+from redrive.cli.output import print_each, print_json, remark, say
 from redrive.cli.settings import Settings
-from redrive.errors import Exit
+from redrive.errors import Exit, WrongState
 from redrive.models import plain
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrive.protocol.envelope import Refusal
@@ -64,6 +64,7 @@ def tell_set(settings: Settings, wish: Act, acted: Acted) -> Exit:
 
 def tell_redrive(settings: Settings, wish: Act, acted: Acted) -> Exit:
     """A small set is answered for at once; a large or a paced one is worked off from now on."""
+    left_out = _left_out(wish, acted)
     refused = [outcome for outcome in acted.outcomes if not outcome.done]
     if settings.as_json:
         outcomes = [_plain(outcome) for outcome in acted.outcomes]
@@ -77,7 +78,20 @@ def tell_redrive(settings: Settings, wish: Act, acted: Acted) -> Exit:
         for outcome in refused:
             say(_line(wish, outcome))
         say(f"  `redrive redrives` shows how it goes, `redrive undo {acted.redrive}` takes it back")
-    return Exit.FAILED if refused else Exit.OK
+    return Exit.FAILED if refused or left_out else Exit.OK
+
+
+def _left_out(wish: Act, acted: Acted) -> int:
+    """How many of the jobs that were named are none for a redrive; WrongState when all are."""
+    if wish.where is not None or acted.total == len(wish.ids):
+        return 0
+    why = "the same with --dry-run says why"
+    if acted.redrive is None:
+        whom = f"job {wish.ids[0]} is not" if len(wish.ids) == 1 else "none of these jobs is"
+        raise WrongState(f"{whom} dead or cancelled, nothing was done", hint=why)
+    left_out = len(wish.ids) - acted.total
+    remark(f"{left_out:,} of {len(wish.ids):,} are not dead or cancelled; {why}")
+    return left_out
 
 
 def _plain(outcome: Outcome) -> dict[str, Any]:

@@ -69,9 +69,14 @@ def carry_out(
             if where is not None:  # what arrived since then was not agreed to
                 wish = replace(wish, newest=preview.newest)
         acted = _act(client, wish, alone=not is_set)
-    if acted.redrive is not None or (verb == "requeue" and where is not None):
+    if _is_redrive(wish):
         return tell_redrive(settings, wish, acted)
     return tell_set(settings, wish, acted) if is_set else tell_one(settings, wish, acted)
+
+
+def _is_redrive(wish: Act) -> bool:
+    careful = (wish.canary, wish.pace, wish.stop_at)
+    return wish.verb == "requeue" and any(each is not None for each in (wish.where, *careful))
 
 
 def _check_whom(verb: str, ids: list[str], where: str | None) -> None:

@@ -114,6 +114,26 @@ def test_a_redrive_of_one_job_is_told_as_a_redrive(peer: Peer, redrive: Redrive)
     assert said.object == {"redrive": 4, "total": 1, "outcomes": []}
 
 
+@pytest.mark.parametrize("option", [("--canary", 1), ("--pace", "5/min"), ("--stop-at", "20%")])
+def test_a_redrive_of_jobs_that_are_none_for_it_did_not_work(
+    peer: Peer, redrive: Redrive, option: tuple[object, ...]
+) -> None:
+    peer.replies["Act"] = Acted(outcomes=[])
+    one = redrive("requeue", 12, *option)
+    assert (one.code, one.out) == (1, "")
+    assert "job 12 is not dead or cancelled" in one.err
+    assert "none of these jobs" in redrive("requeue", "12,13", *option, "--yes").err
+
+
+def test_a_redrive_of_some_of_the_jobs_that_were_named_says_so(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.replies["Act"] = Acted(outcomes=[], redrive=4, total=1)
+    said = redrive("requeue", "12,13", "--canary", 1, "--yes")
+    assert (said.code, said.out.splitlines()[0]) == (1, "redrive 4: 1 job")
+    assert said.err.startswith("1 of 2 are not dead or cancelled")
+
+
 def test_a_run_goes_on_from_a_step(peer: Peer, redrive: Redrive) -> None:
     redrive("requeue", "r7", "--from", "parse")
     assert peer.asked_for("Act") == [Act(verb="requeue", ids=["r7"], from_step="parse")]
