@@ -54,6 +54,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
     retry_after: float | None = None  # seconds, from the HTTP header
     traceback: str | None = None
 
+    @property
+    def in_words(self) -> str:
+        """The message, or what was raised when it has none."""
+        if self.message.strip() or not self.exception:
+            return self.message
+        return self.exception[0].rpartition(".")[2]
+
 
 class Classification(Struct, frozen=True, kw_only=True):
     """What kind of failure it was, and the rule that says so."""

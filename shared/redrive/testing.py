@@ -187,7 +187,7 @@ class _Rehearsal:
         return ErrorRecord(
             error_type=found.error_type,
             category=found.category,
-            message=evidence.message,
+            message=evidence.in_words,
             user_message=found.user_message,
             guidance=once_over(found.guidance) if is_over else found.guidance,
             timestamp=self._now,

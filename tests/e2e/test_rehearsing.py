@@ -24,6 +24,12 @@ def vanish():
 
 def crash():
     raise RuntimeError("it broke")
+
+def say_nothing():
+    raise TimeoutError
+
+def say_no_word():
+    raise RuntimeError
 """
 TASKS = """
 [pools.default]
@@ -37,6 +43,10 @@ python = "handlers:wait_for_it"
 python = "handlers:vanish"
 [tasks.crash]
 python = "handlers:crash"
+[tasks.say_nothing]
+python = "handlers:say_nothing"
+[tasks.say_no_word]
+python = "handlers:say_no_word"
 [tasks.exit]
 command = "echo 'it broke' >&2; exit 65"
 """
@@ -45,6 +55,13 @@ OF_ONE_TASK = """
 task = "crash"
 match = "broke"
 type = "broken"
+category = "permanent"
+"""
+# What was raised stands in place of an empty message, and is none.
+OF_EMPTY_MESSAGES = """
+[[errors]]
+match = "^(TimeoutError|RuntimeError)$"
+type = "named"
 category = "permanent"
 """
 
@@ -57,10 +74,13 @@ def replayed(daemon: Trial) -> RulesReply:
 def test_the_same_rules_judge_recorded_errors_as_they_did(tmp_path: Path) -> None:
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start()
-        for task in ("refuse", "wait_for_it", "vanish", "crash", "exit"):
+        tasks = ("refuse", "wait_for_it", "vanish", "crash", "say_nothing", "say_no_word", "exit")
+        for task in tasks:
             daemon.until_ended(daemon.enqueue(task))
+        with open(daemon.config, "a") as file:
+            file.write(OF_EMPTY_MESSAGES)
 
-        assert replayed(daemon) == RulesReply(examined=5, changed=[])
+        assert replayed(daemon) == RulesReply(examined=7, changed=[])
 
 
 def test_a_rule_for_one_task_changes_the_errors_of_that_task_only(tmp_path: Path) -> None:

@@ -50,6 +50,13 @@ def test_errors_are_classified_as_the_daemon_would() -> None:
     assert "ValueError: no such column" in (error.traceback or "")
 
 
+@pytest.mark.parametrize("raised", [RuntimeError(), RuntimeError(" ")])
+def test_an_error_without_a_message_is_told_by_its_name(raised: Exception) -> None:
+    error = rehearse(Flaky(1, raised)).attempts[0].error
+    assert error is not None
+    assert (error.message, error.error_type) == ("RuntimeError", "unknown")
+
+
 def test_rules_of_ones_own_come_first() -> None:
     rule = ErrorRule(match="no such column", type="schema", category="transient")
     trial = rehearse(Flaky(1, ValueError("no such column")), retry=3, errors=[rule])

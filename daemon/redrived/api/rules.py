@@ -98,8 +98,9 @@ def _evidence(task: str | None, error: ErrorRecord, kept: dict[str, Any]) -> Evi
     """What was recorded of the evidence; a verdict of the supervisor is a rule by itself."""
     kind: Any = error.rule if error.rule in ("stalled", "lost", "timeout") else None
     exception = tuple(kept.get("exception", ()))
+    had_none = error.message == Evidence(exception=exception).in_words
     return Evidence(
-        message=error.message,
+        message="" if had_none else error.message,
         task=task,
         stage=error.stage,
         traceback=error.traceback,

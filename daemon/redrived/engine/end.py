@@ -68,7 +68,7 @@ def error_record(told: End, found: Verdict) -> ErrorRecord:
     return ErrorRecord(
         error_type=kind.error_type,
         category=kind.category,
-        message=evidence.message,
+        message=evidence.in_words,
         user_message=kind.user_message,
         guidance=once_over(kind.guidance) if is_over else kind.guidance,
         stage=told.job.step or told.job.task,

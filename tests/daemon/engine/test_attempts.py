@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
@@ -30,6 +31,8 @@ python = "handlers:add"
 [tasks.refuse]
 python = "handlers:refuse"
 retry = "quick"
+[tasks.wordless]
+python = "handlers:wordless"
 [tasks.invalid]
 python = "handlers:invalid"
 retry = "quick"
@@ -101,6 +104,9 @@ def add(a, b):
 
 def refuse():
     raise ConnectionError("connection refused by db2")
+
+def wordless():
+    raise RuntimeError
 
 def invalid():
     raise ValueError("no such column")
@@ -187,6 +193,16 @@ async def test_a_transient_failure_is_tried_until_nothing_is_left(folder: Path) 
             *failed,
             "step_retry_exhausted",
         ]
+
+
+async def test_an_error_without_a_message_is_told_by_its_name(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("wordless")
+        error = (await bench.ended(id)).error
+
+        assert error is not None
+        assert (error.message, error.error_type) == ("RuntimeError", "unknown")
+        assert error.fingerprint == fingerprint("unknown", "", error.traceback)
 
 
 async def test_a_permanent_failure_is_dead_at_once(folder: Path) -> None:
