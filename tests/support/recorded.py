@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,18 @@ SORT_KEYS: dict[str, Callable[[Job], Any]] = {
     "attempt": lambda job: job.attempts,
     "priority": lambda job: job.priority,
 }
+
+
+class Gate:
+    """Where the questions of one kind are kept waiting, as by a daemon that takes its time."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def pass_through(self) -> None:
+        self.reached.set()
+        await self.opened.wait()
 
 
 class Recorded:
@@ -51,6 +64,7 @@ class Recorded:
         self.lost = False  # answers nothing more
         self.fault: Exception | None = None  # raised by the next command
         self.outcomes: dict[str, Outcome] = {}  # of those that are not done
+        self.gates: dict[type[Request], Gate] = {}
         self.changes = True  # whether a pause, say, is news to the daemon
 
     async def follow(self, mirror: Mirror) -> None:
@@ -62,6 +76,8 @@ class Recorded:
         if self.lost:
             raise DaemonUnreachable("no answer", hint="start it with `redrived`")
         self.asked.append(query)
+        if (gate := self.gates.get(type(query))) is not None:
+            await gate.pass_through()
         return getattr(self, f"_{type(query).__name__.lower()}")(query)
 
     async def command(self, command: Request, *, key: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import replace
@@ -191,6 +192,31 @@ async def test_a_link_that_breaks_while_the_dialog_stands_open_sends_nothing() -
     assert operator.source.commanded == []
 
 
+async def test_a_key_that_is_held_down_asks_its_question_once() -> None:
+    operator = Operator()
+    answered = asyncio.Event()
+
+    async def slow(question: Question) -> Options | None:
+        operator.questions.append(question)
+        if question is operator.questions[0]:
+            await answered.wait()
+        return Options()
+
+    operator.acting.ask = slow
+    kill = Intent(verb="kill", selection=one(238, LEASED))
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(operator.acting.carry_out(kill))
+        repeated = [group.create_task(operator.acting.carry_out(kill)) for _ in range(2)]
+        await asyncio.wait(repeated)
+        answered.set()
+        await first
+    await operator.acting.carry_out(kill)
+
+    assert len(operator.questions) == len(operator.source.commanded) == 2
+    notes = [text for _, text in operator.log.notes]
+    assert notes == ["kill job 238: not asked about, another question was open"] * 2
+
+
 async def test_who_may_only_look_is_told_why() -> None:
     whys = {"viewer role": Operator(role="viewer"), "--read-only": Operator(read_only=True)}
     for why, operator in whys.items():
@@ -231,6 +257,17 @@ async def test_a_lost_answer_to_what_was_done_turns_out_done() -> None:
     await operator.acting.settle_unknown()
 
     assert operator.fates == ["done"]
+
+
+async def test_what_cannot_be_asked_yet_stays_unknown() -> None:
+    operator = Operator()
+    operator.source.fault = AnswerLost("the daemon went away", request="x")
+    await operator.acting.carry_out(Intent(verb="requeue", selection=one(235, DEAD)))
+    operator.source.lost = True
+
+    await operator.acting.settle_unknown()
+
+    assert operator.fates == ["unknown"]
 
 
 async def test_a_pause_can_be_undone_for_a_while() -> None:

@@ -8,9 +8,10 @@ from textual.widgets import Button
 
 from redrive.client.refusals import AnswerLost
 from redrive.protocol.commands import Act, Drain, PauseIt, ResumeIt, Trigger
+from redrive.protocol.queries import Fate
 from redrive_tui.widgets.confirm import Confirm
 from support import incident
-from support.recorded import Recorded
+from support.recorded import Gate, Recorded
 from support.stage import Stage, on_stage
 
 
@@ -236,4 +237,20 @@ async def test_an_unknown_outcome_is_asked_about_when_the_link_is_back() -> None
         await stage.press("2", "r")
         await stage.settle()
         assert any("outcome unknown" in text for text in stage.toasts)
+        assert any("the daemon never got it" in text for text in stage.toasts)
+
+
+async def test_a_daemon_that_takes_its_time_is_asked_once_what_became_of_a_command() -> None:
+    async with on_stage() as stage:
+        gate = stage.source.gates[Fate] = Gate()
+        stage.source.fault = AnswerLost("the daemon went away", request="x")
+        await stage.press("2")
+        await stage.pilot.press("r")
+        await gate.reached.wait()
+        for _ in range(5):
+            stage.console.tick()
+            await stage.pilot.pause()
+        gate.opened.set()
+        await stage.settle()
+        assert sum(isinstance(query, Fate) for query in stage.source.asked) == 1
         assert any("the daemon never got it" in text for text in stage.toasts)

@@ -92,6 +92,7 @@ class Acting:
         self.ask = ask
         self.say = say
         self.read_only = read_only
+        self._is_asking = False
         self._undo: tuple[Wish, float] | None = None  # and the moment it is no longer offered
 
     async def carry_out(self, intent: Intent) -> Fate | None:
@@ -133,12 +134,20 @@ class Acting:
             await self.send(wish)
 
     async def settle_unknown(self) -> None:
-        """After a lost link: ask what became of everything that got no answer."""
+        """After a lost link: ask what became of everything that got no answer.
+
+        What cannot be asked yet stays unknown, and is asked about another time.
+        """
         for wish in self.log.unknown:
-            reply: FateReply = await self.source.ask(FateQuery(request=wish.key))
+            try:
+                reply: FateReply = await self.source.ask(FateQuery(request=wish.key))
+            except RedriveError:
+                return
             fate = _late_fate(reply)
             self.log.settle(wish.key, fate)
-            self.say(f"{wish.words}: {fate.detail}", "information")
+            self.say(
+                f"{wish.words}: {fate.detail}", "information" if fate.word == "done" else "warning"
+            )
 
     def _refusal(self) -> str | None:
         return self.only_looks or refusal(self.mirror.link, self.mirror.clock.monotonic())
@@ -189,8 +198,20 @@ class Acting:
             welcome=welcome,
             at=self.mirror.now(),
         )
-        options = await self.ask(question)
+        options = await self._answer_to(question)
         return None if options is None else replace(question.wish, options=options)
+
+    async def _answer_to(self, question: Question) -> Options | None:
+        """One question at a time: a key that is held down is no pile of them."""
+        if self._is_asking:
+            text = f"{question.wish.words}: not asked about, another question was open"
+            self.log.note(text, self.mirror.now())
+            return None
+        self._is_asking = True
+        try:
+            return await self.ask(question)
+        finally:
+            self._is_asking = False
 
     async def _preview(self, wish: Wish) -> PreviewReply | None:
         query = preview_of(wish)

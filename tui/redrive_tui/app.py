@@ -95,6 +95,7 @@ class Console(App[None]):
         self._been: deque[Visit] = deque(maxlen=STEPS_BACK)
         self._here = Visit("overview")
         self._dated: tuple[int, str, bool, int] | None = None  # when the header was written
+        self._settling: Worker[None] | None = None
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
         self.header = Panel([[]], id="header")
         self.tabs = Panel([[]], id="tabs")
@@ -142,8 +143,9 @@ class Console(App[None]):
         self.panes.set_class(stale, "-stale")
         self.pane.tick()
         self.show_frame()
-        if link.word == "live" and self.commands_log.unknown:
-            self._settle_unknown()
+        settling = self._settling is not None and not self._settling.is_finished
+        if link.word == "live" and self.commands_log.unknown and not settling:
+            self._settling = self._settle_unknown()
 
     def show_frame(self) -> None:
         width = self.size.width
@@ -175,7 +177,7 @@ class Console(App[None]):
             read_only=self.settings.read_only,
         )
 
-    @work(exclusive=True, group="fates", exit_on_error=False)
+    @work(group="fates", exit_on_error=False)
     async def _settle_unknown(self) -> None:
         await self.acting.settle_unknown()
 
