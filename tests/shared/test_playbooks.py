@@ -172,6 +172,13 @@ MISTAKES = [
         "name: x\nworkflow:\n- step: a\n  task: store\n  args: { b: 'of {{ steps[\"nope\"] }}' }",
         '5: workflow[0].args.b: unknown step "nope", expected "a"',
     ),
+    (
+        (
+            "name: x\nworkflow:\n- step: a\n  task: store\n  args: { b: '{{ steps.c }}' }\n"
+            "- step: c\n  type: shell\n  command: ls"
+        ),
+        '5: workflow[0].args.b: step "c" need not be over by then, expected none',
+    ),
     ("name: x\nworkflow: *a", "2: `*a` is an alias, expected the value itself"),
     ("name: x\nname: y\nworkflow: []", "2: 'name' is written again, expected it only once"),
     ("name: [x\nworkflow", "not YAML:"),

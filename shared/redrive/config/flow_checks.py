@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from redrive.config.lines import Key
-from redrive.config.problems import Problems, instead
+from redrive.config.problems import Problems, instead, one_of
 from redrive.config.relations import Names, exactly_one
 from redrive.config.sections import Schedule, Step, Tables
 from redrive.config.spoken import (
@@ -36,6 +36,7 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         return
     if not problems.inside(key):  # a step that was misread would seem to be missing
         _check_order(steps, key, problems)
+    before = None if problems.inside(key) else _before(steps)
     tasks, queues, policies = task_names(tables), queue_names(tables), policy_names(tables)
     for place, step in enumerate(steps):
         at = (*key, place)
@@ -43,26 +44,38 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         tasks.refer(problems, (*at, "clear"), step.clear)
         queues.refer(problems, (*at, "queue"), step.queue)
         check_retry(step.retry, (*at, "retry"), policies, problems)
-        _check_words(step, at, {each.name for each in steps}, problems)
+        every = [each.name for each in steps]
+        _check_words(step, at, every, every if before is None else before[step.name], problems)
 
 
-def _check_words(step: Step, at: Key, steps: set[str], problems: Problems) -> None:
-    """What `when` and the templates speak of must be there."""
+def _check_words(
+    step: Step, at: Key, steps: list[str], before: list[str], problems: Problems
+) -> None:
+    """What `when` and the templates speak of must be there, and over when the step begins."""
     when = check_condition(step.when, (*at, "when"), OF_A_RUN, problems)
     if when is not None:
-        _check_steps_named(when.parts, (*at, "when"), steps, problems)
+        _check_steps_named(when.parts, (*at, "when"), steps, before, problems)
     for key, template in templates(step.args, (*at, "args")):
         check_names(template.names, key, OF_A_RUN, problems)
-        _check_steps_named(template.parts, key, steps, problems)
+        _check_steps_named(template.parts, key, steps, before, problems)
 
 
 def _check_steps_named(
-    parts: frozenset[tuple[str, str]], key: Key, steps: set[str], problems: Problems
+    parts: frozenset[tuple[str, str]],
+    key: Key,
+    steps: list[str],
+    before: list[str],
+    problems: Problems,
 ) -> None:
     for of, name in sorted(parts):
-        if of == "steps" and name not in steps:
+        if of != "steps" or name in before:
+            continue
+        if name in steps:
+            expected = one_of(before) if before else "none, no step comes before this one"
+            text = f"step {quoted(name)} need not be over by then, expected {expected}"
+        else:
             text = f"unknown step {quoted(name)}, {instead(name, sorted(steps))}"
-            problems.doubt(key, text)
+        problems.doubt(key, text)
 
 
 def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:
@@ -81,18 +94,31 @@ def _check_order(steps: list[Step], key: Key, problems: Problems) -> None:
 
 
 def _check_for_circle(steps: list[Step], key: Key, problems: Problems) -> None:
-    """A step without `needs` follows the step before it, so that too may close a circle."""
-    names = [step.name for step in steps]
-    needs = {
-        step.name: names[max(place - 1, 0) : place] if step.needs is None else step.needs
-        for place, step in enumerate(steps)
-    }
     try:
-        TopologicalSorter(needs).prepare()
+        TopologicalSorter(_needs(steps)).prepare()
     except CycleError as found:
         circle: list[str] = found.args[1]
         text = f"the steps wait for each other, {' -> '.join(circle)}, expected no circle"
-        problems.add((*key, names.index(circle[0])), text)
+        place = [step.name for step in steps].index(circle[0])
+        problems.add((*key, place), text)
+
+
+def _needs(steps: list[Step]) -> dict[str, list[str]]:
+    """A step without `needs` follows the step before it."""
+    names = [step.name for step in steps]
+    return {
+        step.name: names[max(place - 1, 0) : place] if step.needs is None else step.needs
+        for place, step in enumerate(steps)
+    }
+
+
+def _before(steps: list[Step]) -> dict[str, list[str]]:
+    """For each step, which are over when it begins, in the order of the file."""
+    needs = _needs(steps)
+    before: dict[str, set[str]] = {}
+    for name in TopologicalSorter(needs).static_order():
+        before[name] = {*needs[name]}.union(*(before[need] for need in needs[name]))
+    return {name: [each for each in needs if each in found] for name, found in before.items()}
 
 
 def check_schedules(tables: Tables, problems: Problems) -> None:

@@ -292,6 +292,22 @@ MISTAKES = [
     ),
     # What conditions and templates speak of
     (
+        STEPS + '{ name = "a", task = "t", args = { x = "{{ steps.b.result }}" } },\n'
+        '{ name = "b", task = "t" }]',
+        ('5: pipelines.p.steps[0].args.x: step "b" need not be over by then, '
+        "expected none, no step comes before this one"),
+    ),
+    (
+        STEPS + '{ name = "a", task = "t", when = "steps.a.result" }]',
+        ('5: pipelines.p.steps[0].when: step "a" need not be over by then, '
+        "expected none, no step comes before this one"),
+    ),
+    (
+        STEPS + '{ name = "a", task = "t" },\n{ name = "b", task = "t" },\n'
+        '{ name = "c", task = "t", needs = ["a"], when = "steps[\'b\'].result" }]',
+        '7: pipelines.p.steps[2].when: step "b" need not be over by then, expected "a"',
+    ),
+    (
         '[retry.slow]\nstop_when = "status_cod == 501"',
         '2: retry.slow.stop_when: unknown name "status_cod", did you mean "status_code"?',
     ),
