@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from redrive.deciding import facts
+from redrive.instants import SECOND
+from redrive.orders import LONGEST_DELAY
 from redrive.rules import Evidence, Said
 from redrived.processes import wire
 from redrived.processes.command import Exit
@@ -18,7 +20,8 @@ def reported_end(job: InHand, report: wire.Report) -> tuple[facts.Ended | None, 
     result = msgspec.json.decode(bytes(report.result))
     failure = report.failure
     if report.outcome == "snoozed" and failure is not None and failure.until is not None:
-        return facts.Snoozed(failure.until), {}
+        latest = report.began + report.took + round(LONGEST_DELAY * SECOND)
+        return facts.Snoozed(min(failure.until, latest)), {}
     return None, {"result": result}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +20,10 @@ from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
 from redrived.engine.settler import Settler
 from redrived.processes.http_answer import Answered, Failed
-from redrived.processes.http_call import call
+from redrived.processes.http_call import call, names_of
 from redrived.store.picking import InHand
+
+log = logging.getLogger(__name__)
 
 
 class HttpRunner:
@@ -39,18 +42,16 @@ class HttpRunner:
         except RedriveError as error:
             self._settler.unfit(job, None, str(error))
             return
-        executor = HttpExecutor()
-        attempt = Attempt(job, definition, executor, at, self._clock.monotonic())
+        calling = asyncio.create_task(call(rendered, deadline=None, now=self._clock.now() / SECOND))
+        attempt = Attempt(job, definition, HttpExecutor(calling), at, self._clock.monotonic())
+        # Not a task around the call: one that is cancelled before its first step does nothing.
+        calling.add_done_callback(lambda called: self._called(attempt, called))
         self._attempts.add(attempt)
         self.on_begun(attempt)
-        executor.task = asyncio.create_task(self._run(attempt, rendered))
 
-    async def _run(self, attempt: Attempt, rendered: HttpCall) -> None:
-        try:
-            answer = await call(rendered, deadline=None, now=self._clock.now() / SECOND)
-        except asyncio.CancelledError:
-            answer = Failed(message="the call was ended")
+    def _called(self, attempt: Attempt, called: asyncio.Task[Answered | Failed]) -> None:
         self._attempts.pop(attempt.job.id, attempt.job.lease)
+        answer = _outcome(called)
         if isinstance(answer, Answered):
             self._settler.answered(attempt, msgspec.to_builtins(answer), None)
         else:
@@ -60,8 +61,8 @@ class HttpRunner:
 class HttpExecutor:
     """A call is ended by letting go of it; there is no process."""
 
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
+    def __init__(self, calling: asyncio.Task[Answered | Failed]) -> None:
+        self._calling = calling
 
     def pids(self) -> list[int]:
         return []
@@ -73,8 +74,17 @@ class HttpExecutor:
         return 0
 
     def end(self, attempt: Attempt, grace: float) -> None:
-        if self.task is not None:
-            self.task.cancel()
+        self._calling.cancel()
+
+
+def _outcome(called: asyncio.Task[Answered | Failed]) -> Answered | Failed:
+    if called.cancelled():
+        return Failed(message="the call was ended")
+    problem = called.exception()
+    if problem is None:
+        return called.result()
+    log.error("a call failed as none should", exc_info=problem)
+    return Failed(message=f"{type(problem).__name__}: {problem}", exception=names_of(problem))
 
 
 def _rendered(job: InHand, definition: TaskDefinition) -> HttpCall:

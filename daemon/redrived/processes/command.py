@@ -164,7 +164,7 @@ def _result(output: Output) -> dict[str, Any] | None:
         return None
     try:
         return msgspec.json.decode(last_line, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

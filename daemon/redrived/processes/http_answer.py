@@ -84,14 +84,21 @@ def _answer(response: httpx.Response, body: bytes) -> Answered:
     if len(body) <= _LARGEST_RESULT and "json" in headers.get("content-type", ""):
         try:
             return replace(answer, json=msgspec.json.decode(body))
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             pass  # it is text, then
-    text = body[:_LARGEST_RESULT].decode(response.encoding or "utf-8", errors="replace")
+    text = _text(body[:_LARGEST_RESULT], response.encoding or "utf-8")
     answer = replace(answer, text=text, is_cut=len(body) > _LARGEST_RESULT)
     while len(msgspec.json.encode(answer)) > _LARGEST_RESULT:
         text = text[: len(text) // 2]
         answer = replace(answer, text=text, is_cut=True)
     return answer
+
+
+def _text(body: bytes, encoding: str) -> str:
+    try:
+        return body.decode(encoding, errors="replace")
+    except (LookupError, ValueError):  # the other side's word for it: "hex" is known, but no text
+        return body.decode(errors="replace")
 
 
 def _retry_after(value: str | None, now: float) -> float | None:

@@ -52,7 +52,7 @@ async def call(task: HttpCall, *, deadline: float | None, now: float) -> Answere
     except (httpx.InvalidURL, TypeError, ValueError) as error:
         return Failed(
             message=f"the request cannot be made: {error}",
-            exception=_names(error),
+            exception=names_of(error),
             refused=CallRefused.error_type,
         )
     timeout = asyncio.timeout(deadline)
@@ -64,7 +64,7 @@ async def call(task: HttpCall, *, deadline: float | None, now: float) -> Answere
         if timeout.expired():
             reason = f"no answer within {deadline:g} s"
         refused = error.error_type if isinstance(error, CallRefused) else None
-        return Failed(message=f"{hop}: {reason}", exception=_names(error), refused=refused)
+        return Failed(message=f"{hop}: {reason}", exception=names_of(error), refused=refused)
 
 
 async def _follow(
@@ -179,7 +179,8 @@ def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _names(error: BaseException) -> tuple[str, ...]:
+def names_of(error: BaseException) -> tuple[str, ...]:
+    """Its class and the bases of that, as rules match them."""
     kinds = type(error).__mro__[:-2]  # without BaseException and object
     return tuple(
         f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.") for kind in kinds

@@ -1,0 +1,89 @@
+"""Whatever a task answers, measures or asks for, its attempt is settled, and nobody else's waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from redrive.lifecycle import JobState
+from redrived.engine.attempt import Ending
+from support.engine import running
+
+DEEP = "[" * 30_000 + "]" * 30_000  # more than any parser's stack, less than the largest result
+
+
+@asynccontextmanager
+async def answering(kind: str, body: str) -> AsyncIterator[str]:
+    """The address of a server that answers everybody so."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("text/plain; charset=hex", "fine"), ("application/json", DEEP)],
+    ids=["a charset that is none", "json without a bottom"],
+)
+async def test_an_answer_that_cannot_be_read_as_told_is_a_result_as_text(
+    tmp_path: Path, kind: str, body: str
+) -> None:
+    async with answering(kind, body) as url:
+        config = f'[tasks.call]\nhttp = {{ url = "{url}" }}\n'
+        async with running(tmp_path, config) as bench:
+            [id] = await bench.enqueue("call")
+            job = await bench.ended(id)
+            assert job.state is JobState.DONE
+            assert job.result["text"].startswith(body[:100])
+
+
+async def test_a_call_that_is_ended_before_its_first_step_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = '[tasks.call]\nhttp = { url = "http://127.0.0.1:1/" }\n'
+    async with running(tmp_path, config) as bench:
+        engine = bench.engine
+        begin = engine.http.start
+
+        def begin_and_end(*what: object) -> None:
+            begin(*what)  # type: ignore[arg-type]
+            [attempt] = engine.attempts
+            engine.ender.end(attempt, Ending.CANCEL, "anna")
+
+        monkeypatch.setattr(engine.http, "start", begin_and_end)
+        [id] = await bench.enqueue("call")
+        assert (await bench.ended(id)).state is JobState.CANCELLED
+        assert len(engine.attempts) == 0
+
+
+async def test_a_last_line_without_a_bottom_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text(f'{{"a": {DEEP}}}')
+    async with running(tmp_path, '[tasks.deep]\ncommand = "cat deep.json"\n') as bench:
+        [id] = await bench.enqueue("deep")
+        job = await bench.ended(id)
+        assert (job.state, job.result) == (JobState.DONE, None)
+        assert bench.engine.commands.is_idle
+
+
+@pytest.mark.parametrize("when", ["datetime.timedelta.max", "1e13", "-1e15"])
+async def test_a_snooze_until_no_calendar_goes_on_is_a_very_long_one(
+    tmp_path: Path, when: str
+) -> None:
+    handler = f"import datetime, redrive\ndef rest():\n    raise redrive.Snooze({when})\n"
+    (tmp_path / "handlers.py").write_text(handler)
+    config = '[pools.default]\npath = ["."]\n[tasks.rest]\npython = "handlers:rest"\n'
+    async with running(tmp_path, config) as bench:
+        [id] = await bench.enqueue("rest")
+        told = await bench.event("job_snoozed", id)
+        assert "1970" < told.data["until"] < "2200"
