@@ -138,22 +138,33 @@ class PythonRunner:
             pace = spent.setdefault(job.task, [0, 0])
             pace[0] += 1
             pace[1] += report.took
-            for tell in self.when_ran:
-                tell(job.task, report.took / 1_000_000)
-            ended_at = report.began + report.took
-            too_long = report.wrote and self._cut_output(job)
             if self._is_marked_by(job):
                 worker.retire()
-            if report.progress is not None:
-                self._signs.last(job, ended_at, _progress(report.progress))
-            if report.outcome == "done" and not too_long:
-                done.append(_completed(job, report, None if attempt else report.began, ended_at))
-            else:
-                self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
+            try:
+                if (success := self._ended(job, attempt, report)) is not None:
+                    done.append(success)
+            except Exception as problem:  # of this one; the others have ended all the same
+                log.exception("what job %d reported makes no sense", job.id)
+                began_at = None if attempt else self._clock.now()
+                why = f"what it reported makes no sense: {problem}"
+                self._settler.unfit(job, began_at, why, "invalid_report")
         for task, (jobs, took) in spent.items():
             self._pace.note(task, jobs, took / 1_000_000)
         self._settler.completed(done)
         self._settler.freed()
+
+    def _ended(self, job: InHand, attempt: Attempt | None, report: wire.Report) -> Completed | None:
+        """A success, to be told with others; anything else is settled here."""
+        for tell in self.when_ran:
+            tell(job.task, report.took / 1_000_000)
+        ended_at = report.began + report.took
+        too_long = report.wrote and self._cut_output(job)
+        if report.progress is not None:
+            self._signs.last(job, ended_at, _progress(report.progress))
+        if report.outcome == "done" and not too_long:
+            return _completed(job, report, None if attempt else report.began, ended_at)
+        self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
+        return None
 
     def _is_marked_by(self, job: InHand) -> bool:
         """Whether a worker is not what it was after such a job."""

@@ -8,6 +8,7 @@ the worker died without a word.
 from __future__ import annotations
 
 import asyncio
+import logging
 import mmap
 import os
 import socket
@@ -22,6 +23,8 @@ from msgspec import Struct
 from redrived.processes import proc, wire
 from redrived.processes.environment import inherited
 from redrived.processes.tree import OWNER, Ended, Trees
+
+log = logging.getLogger(__name__)
 
 _MAIN = Path(__file__).parent.parent / "worker" / "main.py"
 _CHUNK = 1 << 18
@@ -211,7 +214,7 @@ class WorkerProcess:
             data = b""
         try:
             for word in self._words.feed(data):
-                self._on_word(word)
+                self._hear(word)
         except wire.Garbled as problem:
             self.garbled = str(problem)
             self._process.kill()
@@ -219,6 +222,12 @@ class WorkerProcess:
         if not data:
             self._loop.remove_reader(self._socket)
         return bool(data)
+
+    def _hear(self, word: wire.Word) -> None:
+        try:
+            self._on_word(word)
+        except Exception:  # the words behind it, and the exit, are to be heard all the same
+            log.exception("worker %s: a word of it could not be dealt with", self.name)
 
     def _send_rest(self) -> None:
         try:

@@ -87,3 +87,35 @@ async def test_a_snooze_until_no_calendar_goes_on_is_a_very_long_one(
         [id] = await bench.enqueue("rest")
         told = await bench.event("job_snoozed", id)
         assert "1970" < told.data["until"] < "2200"
+
+
+LIAR = """
+import sys
+
+def lie():
+    runner = sys.modules["_redrive_worker.runner"]
+    honest = runner.report
+
+    def report(row, *rest):
+        runner.report = honest
+        failure = f'{{"names":[],"message":"","until":{10**30}}}'
+        return f'[{row[1]},{row[2]},{10**30},1,"snoozed",null,false,null,null,{failure}]'
+
+    runner.report = report
+
+def well():
+    return 1
+"""
+
+
+async def test_a_report_that_makes_no_sense_fails_its_job_alone(tmp_path: Path) -> None:
+    (tmp_path / "handlers.py").write_text(LIAR)
+    config = '[pools.default]\npath = ["."]\nprocesses = 1\n'
+    config += "".join(f'[tasks.{n}]\npython = "handlers:{n}"\n' for n in ("lie", "well"))
+    async with running(tmp_path, config) as bench:
+        [liar] = await bench.enqueue("lie")
+        [good] = await bench.enqueue("well")
+        job = await bench.ended(liar)
+        assert job.error is not None
+        assert (job.state, job.error.error_type) == (JobState.DEAD, "invalid_report")
+        assert (await bench.ended(good)).state is JobState.DONE

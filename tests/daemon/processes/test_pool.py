@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from redrived.processes import wire
 from redrived.processes.identity import Identity
-from redrived.processes.pool_worker import BEGIN_WITHIN, START_LONG, START_WITHIN
+from redrived.processes.pool_worker import BEGIN_WITHIN, START_LONG, START_WITHIN, Worker
 from support.workers import APP, Ear, Workshop, tasks_of_the_app, workshop
 
 
@@ -441,3 +442,23 @@ async def test_a_worker_whose_daemon_is_gone_starts_nothing_more_and_goes_too(
     await nobody.until(lambda: not worker.is_alive())
     assert (tmp_path / "ended").read_text() == "Cancelled"
     assert not (tmp_path / "too late").exists()
+
+
+async def test_a_word_that_nobody_can_deal_with_hides_neither_the_next_nor_the_exit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workshop(tmp_path) as shop:
+        stumbled: list[list[wire.Report]] = []
+
+        def stumble(worker: Worker, reports: list[wire.Report]) -> None:
+            stumbled.append(reports)
+            raise ValueError("what is this?")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(shop.ear, "reported", stumble)
+            first = shop.worker
+            shop.give("noop")
+            await shop.ear.until(lambda: stumbled)
+        assert (await shop.run("noop")).outcome == "done"
+        first.retire()
+        await first.gone.wait()
