@@ -18,9 +18,10 @@ from pathlib import Path
 from redrive import __version__
 from redrive.config import Config, Loaded, runtime_dir, state_dir, store_url
 from redrive.interpreters import pool_checks
+from redrive.programs import program_checks
 from redrive.protocol.rows import Check
+from redrive.room import room_check
 
-LOW = 512 * 1024 * 1024  # bytes
 _BUILT_AFTER = 1_767_225_600  # 2026-01-01, in Unix time: no clock is right that is before it
 # SQLite from which on a release line has the mended WAL; others have it from 3.51.3 on.
 _MENDED = {(3, 44): (3, 44, 6), (3, 50): (3, 50, 7)}
@@ -38,6 +39,7 @@ def local_checks(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> lis
         *_store_file(config, environ),
         _space(folder),
         *pool_checks(config),
+        *program_checks(config, environ),
     ]
 
 
@@ -154,12 +156,7 @@ def _store_file(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
 def _space(folder: Path) -> Check:
     there = _there(folder)
     usage = shutil.disk_usage(there)
-    return Check(
-        name="disk",
-        ok=usage.free >= LOW,
-        text=f"{usage.free / 1e9:.1f} GB of {usage.total / 1e9:.1f} are free in {there}",
-        hint="make room, or shorten [store.keep]; without space no new job is taken",
-    )
+    return room_check(str(there), usage.free, usage.total)
 
 
 def _file_system(folder: Path) -> str:

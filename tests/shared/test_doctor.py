@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from redrive import doctor, interpreters
+from redrive import interpreters, room
 from redrive.config import load
 from redrive.doctor import local_checks
+from redrive.programs import program_checks
 from redrive.protocol.rows import Check
 from support.daemon import eventually
 from support.processes import is_alive
@@ -132,8 +134,77 @@ def test_a_store_open_to_others_is_found(app: Path) -> None:
 
 
 def test_a_disk_that_is_nearly_full_is_found(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "LOW", 1 << 62)
-    assert not check(app, "disk").ok
+    monkeypatch.setattr(room, "LOW", 1 << 62)
+    (app / "state" / "outputs").mkdir(parents=True, mode=0o700)
+    (app / "state" / "redrive.db").write_bytes(b"x" * 10_000)
+    (app / "state" / "outputs" / "1.1.out").write_bytes(b"x" * 3_000_000)
+    found = check(app, "disk")
+    assert not found.ok
+    assert f"{app}/state/outputs has the most, 3.0 MB, 3.0 MB in " in found.text
+    assert f"{app}/state/outputs/1.1.out" in found.text
+    assert "limits.output" in found.hint
+
+
+COMMANDS = """
+[tasks.plain]
+command = ["no-such-program", "x"]
+[tasks.absolute]
+command = ["/no/such/program"]
+[tasks.beside]
+command = ["./tool"]
+[tasks.shell]
+command = "no-such-program | sort"
+[[hooks]]
+on = ["dead"]
+command = ["no-such-notify"]
+"""
+FINE = """
+[tasks.plain]
+command = ["sort", "x"]
+[tasks.absolute]
+command = ["/bin/sh"]
+[tasks.beside]
+command = ["./tool"]
+[tasks.elsewhere]
+command = ["tool"]
+env = { PATH = "bin" }
+[tasks.template]
+command = ["{{ args.program }}"]
+[tasks.builtin]
+command = "cd /tmp && ls"
+[tasks.word]
+command = "if true; then echo; fi"
+[tasks.assigned]
+command = "A=1 no-such-program"
+[[hooks]]
+on = ["dead"]
+command = ["sort"]
+"""
+
+
+def test_a_program_that_is_not_there_is_found(app: Path) -> None:
+    file = app / "config.toml"
+    file.write_text(COMMANDS)
+    found = {each.name: each for each in local_checks(load(file), os.environ) if not each.ok}
+    names = ("task plain", "task absolute", "task beside", "task shell", "hook 0")
+    assert found.keys() >= {*names}
+    assert all("there is no program" in found[name].text for name in names)
+    assert "[tasks.absolute]" in found["task absolute"].hint
+
+
+def test_programs_that_are_there_or_cannot_be_known_are_no_finding(app: Path) -> None:
+    (app / "bin").mkdir()
+    for tool in (app / "tool", app / "bin" / "tool"):
+        tool.touch(mode=0o755)
+    file = app / "config.toml"
+    file.write_text(FINE)
+    assert list(program_checks(load(file).config)) == []
+
+
+def test_a_config_whose_programs_are_missing_is_right(app: Path) -> None:
+    file = app / "config.toml"
+    file.write_text(COMMANDS)
+    assert not load(file, look_around=True).problems
 
 
 @pytest.mark.parametrize(

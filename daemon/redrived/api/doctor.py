@@ -9,10 +9,10 @@ from pathlib import Path
 
 from redrive.clock import SECOND
 from redrive.config import changes, load
-from redrive.doctor import LOW
 from redrive.errors import RedriveError
 from redrive.protocol.queries import Doctor, DoctorReply
 from redrive.protocol.rows import Check
+from redrive.room import room_check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import outbox, soundness
@@ -27,7 +27,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
         checks=[
             *await _what_the_store_says(engine),
             *_pools(engine),
-            *_disk(engine),
+            *await asyncio.to_thread(_disk, engine),
             *_breakers(engine),
             await asyncio.to_thread(_config, engine),
         ]
@@ -95,15 +95,9 @@ def _pools(engine: Engine) -> Iterator[Check]:
         )
 
 
-def _disk(engine: Engine) -> Iterator[Check]:
+def _disk(engine: Engine) -> list[Check]:
     room = engine.disk.room
-    if room is not None:
-        yield Check(
-            name="disk",
-            ok=room.free >= LOW,
-            text=f"{room.free / 1e9:.1f} GB are free in {room.path}",
-            hint="make room, or shorten [store.keep]; without space no new job is taken",
-        )
+    return [] if room is None else [room_check(room.path, room.free, room.total)]
 
 
 def _breakers(engine: Engine) -> Iterator[Check]:

@@ -45,6 +45,7 @@ async def test_a_full_disk_a_changed_config_and_the_future_are_found(tmp_path: P
         engine.clock.move(-3600)
         found = await findings(engine)
     assert found.keys() == {"disk", "config on disk", "clock"}
+    assert "redrive.db" in found["disk"].text
     assert "3600 s in the future" in found["clock"].text
     assert "tasks" in found["config on disk"].text
 
