@@ -140,7 +140,7 @@ def _messages(epoch: str, events: list[Event]) -> Iterator[bytes]:
 
 def _fitting(epoch: str, events: list[Event]) -> Iterator[bytes]:
     """Batches of a sane size; an event that is larger goes alone."""
-    message = codec.encode(EventBatch(epoch=epoch, events=events))
+    message = codec.encode_told(EventBatch(epoch=epoch, events=events))
     if len(message) <= BATCH or len(events) == 1:
         yield message
         return

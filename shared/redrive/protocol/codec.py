@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -48,7 +48,29 @@ def decode_command(call: Call) -> Request:
 def encode_answer(id: str, reply: Struct | Refusal) -> bytes:
     if isinstance(reply, Refusal):
         return encode(Answer(id=id, body=msgspec.Raw(b"\xc0"), refusal=reply))
-    return encode(Answer(id=id, body=msgspec.Raw(encode(reply))))
+    return encode(Answer(id=id, body=msgspec.Raw(encode_told(reply))))
+
+
+def encode_told(message: Struct) -> bytes:
+    """What a daemon tells. A number too large for a message goes as text: it is in some job's
+    arguments or result, which JSON can hold, and must not hide all that is told beside it.
+    """
+    try:
+        return encode(message)
+    except OverflowError:
+        return encode(_spelled_out(msgspec.to_builtins(message, builtin_types=(bytes,))))
+
+
+def _spelled_out(value: Any) -> Any:
+    match value:
+        case {**entries}:
+            return {key: _spelled_out(each) for key, each in cast(dict[Any, Any], entries).items()}
+        case [*items]:
+            return [_spelled_out(each) for each in items]
+        case int() if not -(2**63) <= value < 2**64:
+            return str(value)
+        case _:
+            return value
 
 
 def decode_answer(data: bytes) -> Answer:
