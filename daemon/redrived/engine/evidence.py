@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,9 @@ from redrive.rules import Evidence, Said
 from redrived.processes import wire
 from redrived.processes.command import Exit
 from redrived.store.picking import InHand
+
+LONGEST_TYPE = 200  # characters of an error type, by which people filter
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")  # PostgreSQL keeps no NUL in a text
 
 
 def reported_end(job: InHand, report: wire.Report) -> tuple[facts.Ended | None, dict[str, Any]]:
@@ -31,7 +35,7 @@ def report_evidence(job: InHand, report: wire.Report) -> Evidence:
     if report.outcome in ("permanent", "transient"):
         said = Said(
             category="permanent" if report.outcome == "permanent" else "transient",
-            type=failure.type,
+            type=failure.type and _CONTROLS.sub(" ", failure.type)[:LONGEST_TYPE],
             retry_after=failure.retry_after,
         )
     return Evidence(

@@ -119,3 +119,15 @@ async def test_a_report_that_makes_no_sense_fails_its_job_alone(tmp_path: Path) 
         assert job.error is not None
         assert (job.state, job.error.error_type) == (JobState.DEAD, "invalid_report")
         assert (await bench.ended(good)).state is JobState.DONE
+
+
+async def test_an_error_type_is_a_word_that_every_database_can_keep(tmp_path: Path) -> None:
+    handler = "import redrive\ndef no():\n    raise redrive.Permanent('x', type='no\\0such\\nfile' * 99)\n"
+    (tmp_path / "handlers.py").write_text(handler)
+    config = '[pools.default]\npath = ["."]\n[tasks.no]\npython = "handlers:no"\n'
+    async with running(tmp_path, config) as bench:
+        [id] = await bench.enqueue("no")
+        error = (await bench.ended(id)).error
+        assert error is not None
+        assert error.error_type.startswith("no such fileno")
+        assert len(error.error_type) == 200
