@@ -57,6 +57,7 @@ class Recorded:
         self.schedules: list[ScheduleRow] = []
         self.events: list[Event] = []
         self.log = b""
+        self.executions = 1  # of the job whose output it is
         self.log_warning: str | None = None
         self.asked: list[Request] = []
         self.commanded: list[Request] = []
@@ -139,15 +140,15 @@ class Recorded:
         return queries.EventPage(events=events, head=self.status.seq)
 
     def _readlog(self, query: queries.ReadLog) -> queries.LogReply:
-        data = self.log[query.offset :]
-        size = len(self.log)
+        start = max(0, len(self.log) - query.limit) if query.tail else query.offset
+        data = self.log[start : start + query.limit]
         return queries.LogReply(
             data=data,
-            offset=size,
-            size=size,
+            offset=start + len(data),
+            size=len(self.log),
             finished=True,
-            attempt=1,
-            execution=1,
+            attempt=self.executions,
+            execution=self.executions,
             warning=self.log_warning,
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.errors import TryLater
 from redrive.models import Event
-from redrive.protocol.queries import GroupPage, ListGroups
+from redrive.protocol.queries import GroupPage, ListGroups, ListRuns, RunPage
 from redrive_tui.app import STEPS_BACK
 from redrive_tui.frame import TABS
 from redrive_tui.link_state import LinkWord
@@ -254,15 +255,14 @@ async def test_a_list_that_takes_long_to_read_is_read_again_less_often() -> None
         assert len(source.asked) > asked
 
 
-async def test_an_error_from_the_daemon_is_told_as_it_is() -> None:
+async def test_an_error_from_the_daemon_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(query: ListRuns) -> RunPage:
+        raise TryLater("the daemon has its hands full", hint="ask again in 5 s")
+
     async with on_stage() as stage:
-        await stage.press("2", "enter", "escape")
-        stage.source.jobs = []
-        stage.source.details = {}
-        await stage.press("enter")
-        assert any(
-            "there is no job 240; `redrive jobs` lists them" in text for text in stage.toasts
-        )
+        monkeypatch.setattr(stage.source, "_listruns", busy)
+        await stage.press("4")
+        assert stage.toasts == ["the daemon has its hands full; ask again in 5 s"]
 
 
 async def test_three_toasts_at_most_are_seen_and_all_are_in_the_log() -> None:

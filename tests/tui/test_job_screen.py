@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from redrive.protocol.queries import ReadLog, ShowJob
 from redrive_tui.screens.job import JobPane
 from support import incident
+from support.recorded import Gate
 from support.stage import Stage, on_stage
 
 
@@ -149,6 +151,51 @@ async def test_a_running_job_goes_on_printing() -> None:
         await stage.pass_time(2)
         await stage.settle()
         assert "one line more" in stage.text
+
+
+async def test_what_has_ended_is_shown_to_its_last_line_however_long_it_is() -> None:
+    source = incident.source()
+    source.log = b"".join(b"line %d of what was printed\n" % n for n in range(15_000)) + b"the end"
+    async with on_stage(source) as stage:
+        await stage.press("2", "l")
+        assert len(source.log) > ReadLog(id=1).limit
+        assert "the end" in stage.grid[-2]
+        pane = stage.console.pane
+        assert isinstance(pane, JobPane)
+        assert len(pane.output.items) == 15_001
+
+
+async def test_another_attempt_prints_from_the_start() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l")
+        stage.source.executions, stage.source.log = 2, b"a new beginning\n"
+        await stage.press("ctrl+r")
+        assert "a new beginning" in stage.text
+        assert "attempt 2" in stage.text
+        assert "welcome_v3" not in stage.text
+
+
+async def test_a_job_that_is_opened_while_another_is_read_is_read_as_well() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        gate = stage.source.gates[ShowJob] = Gate()
+        await stage.pilot.press("enter")
+        await gate.reached.wait()
+        await stage.pilot.press("escape", "down", "enter")
+        gate.opened.set()
+        await stage.settle()
+        assert stage.grid[3].startswith(" 239  ")
+
+
+async def test_a_job_that_is_discarded_is_shown_no_longer_and_said_to_be_gone() -> None:
+    async with on_stage() as stage:
+        await open_job(stage)
+        stage.source.jobs, stage.source.details = [], {}
+        for _ in range(3):
+            await stage.press("ctrl+r")
+        assert "there is no job 240" in stage.text
+        assert "send_invoice" not in stage.text
+        assert stage.toasts == []
 
 
 async def test_a_job_that_does_not_exist_is_said_to() -> None:

@@ -11,6 +11,7 @@ from redrive.lifecycle import DEAD, DONE
 from redrive.models import Event, Job
 from redrive.protocol.commands import Act
 from redrive_tui.screens.jobs import JobsPane
+from redrive_tui.widgets import filter_bar
 from redrive_tui.widgets.filter_bar import REST
 from support import incident
 from support.daemon import soon
@@ -104,6 +105,18 @@ async def test_earlier_filters_come_back_with_the_arrow() -> None:
         await stage.type("queue:mail")
         await stage.press("enter", "escape", "slash", "up", "enter")
         assert "/ queue:mail" in stage.text
+
+
+async def test_only_the_newest_of_many_filters_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_bar, "EARLIER", 2)
+    async with on_stage() as stage:
+        await stage.press("2")
+        for name in ("mail", "bulk", "manual"):
+            await stage.press("slash", "ctrl+u")
+            await stage.type(f"queue:{name}")
+            await stage.press("enter", "escape")
+        await stage.press("slash", "up", "up", "up", "enter")
+        assert "/ queue:bulk" in stage.text
 
 
 async def test_a_question_mark_in_the_filter_asks_for_its_grammar() -> None:

@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from redrive.models import Event
 from redrive.protocol.commands import ControlRedrive, Undo
-from redrive.protocol.queries import ReadLog
+from redrive.protocol.queries import ListJobs, ListRuns, ReadLog
 from redrive.protocol.rows import Attention
 from redrive_tui.formatting import Look
 from redrive_tui.screens.dead import DeadPane
 from redrive_tui.screens.events import EventsPane
-from redrive_tui.screens.nodes import TAIL
+from redrive_tui.screens.nodes import JOBS_SHOWN, TAIL
 from redrive_tui.widgets.stream_view import StreamView
 from support import incident
+from support.recorded import Gate
 from support.stage import on_stage
 
 
@@ -120,6 +121,18 @@ async def test_a_batch_shows_its_phases_and_its_gate_and_enter_its_runs() -> Non
         assert "Runs 3" in stage.text
 
 
+async def test_the_runs_of_a_batch_are_read_although_all_of_them_are_just_being_read() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "]")
+        gate = stage.source.gates[ListRuns] = Gate()
+        stage.console.pane.reread()
+        await gate.reached.wait()
+        await stage.pilot.press("enter")
+        gate.opened.set()
+        await stage.settle()
+        assert "Runs 2" in stage.text
+
+
 async def test_a_page_of_runs_is_not_taken_for_their_number() -> None:
     source = incident.source()
     source.older_runs = True
@@ -188,6 +201,20 @@ async def test_what_runs_on_a_node_shows_its_progress_and_its_last_words() -> No
             words = stage.line_with("233").split()
             assert words[words.index("62%") :][:2] == ["62%", "ERROR"]
             assert ReadLog(id=233, tail=True, limit=TAIL) in stage.source.asked
+
+
+async def test_a_node_is_not_shown_with_what_another_runs() -> None:
+    async with on_stage() as stage:
+        await stage.press("7")
+        gate = stage.source.gates[ListJobs] = Gate()
+        stage.console.pane.reread()
+        await gate.reached.wait()
+        await stage.pilot.press("down")
+        gate.opened.set()
+        await stage.settle()
+        assert "RUNNING ON w2" in stage.text
+        assert ListJobs(where="state:leased node:w2", limit=JOBS_SHOWN) in stage.source.asked
+        assert stage.line_with("238") == ""
 
 
 async def test_last_words_are_heard_although_printing_is_no_event() -> None:

@@ -90,14 +90,12 @@ class DeadPane(Pane):
         yield self.guidance
 
     async def read(self) -> None:
-        while True:
-            by = self.by
-            where = "" if by == "error" else "state:dead"
-            page: GroupPage = await self.desk.source.ask(ListGroups(where=where, by=by))
-            if by == self.by:
-                break
+        by = self.by
+        where = "" if by == "error" else "state:dead"
+        page: GroupPage = await self.desk.source.ask(ListGroups(where=where, by=by))
         redrives: RedrivePage = await self.desk.source.ask(ListRedrives())
-        self.groups = page.groups
+        if by == self.by:
+            self.groups = page.groups
         self.running = [row for row in redrives.redrives if row.finished_at is None]
 
     def show(self) -> None:

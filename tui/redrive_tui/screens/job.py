@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from redrive.deciding.standing import retrying
-from redrive.errors import RedriveError
+from redrive.errors import NotFound, RedriveError
 from redrive.lifecycle import LEASED
 from redrive.models import Event, Job
 from redrive.protocol.queries import EventPage, JobReply, ListEvents, LogReply, ReadLog, ShowJob
@@ -74,22 +74,37 @@ class JobPane(JobActions):
         if job is None:
             return
         source = self.desk.source
-        reply: JobReply = await source.ask(ShowJob(id=job))
+        try:
+            reply: JobReply = await source.ask(ShowJob(id=job))
+        except NotFound as gone:
+            self._gone(job, gone)
+            return
         events: EventPage = await source.ask(ListEvents(id=str(job), limit=10_000))
         if job == self.job_id:
             self.reply, self.events = reply, events.events
         if self.tab == "output":
             await self._read_output(job)
 
+    def _gone(self, job: int, gone: NotFound) -> None:
+        """It was discarded, or is kept no longer: what was shown of it is not true any more."""
+        if job == self.job_id:
+            self.reply, self.events, self._unread = None, [], [(clean(str(gone)), "error")]
+            self._begin_output()
+
     async def _read_output(self, job: int) -> None:
-        log: LogReply = await self.desk.source.ask(ReadLog(id=job, offset=self._offset))
-        if job != self.job_id:
-            return
-        if self._log is not None and log.execution != self._log.execution:
-            self._begin_output()  # a new attempt prints from the start
-            return
-        self._log, self._offset = log, log.offset
-        self.output.extend(self._printed.feed(log.data, finished=log.finished))
+        """What there is by now, to its end."""
+        has_more = True
+        while has_more:
+            log: LogReply = await self.desk.source.ask(ReadLog(id=job, offset=self._offset))
+            if job != self.job_id:
+                return
+            if self._log is not None and log.execution != self._log.execution:
+                self._begin_output()  # a new attempt prints from the start
+                continue
+            has_more = bool(log.data) and log.offset < log.size
+            self._log, self._offset = log, log.offset
+            lines = self._printed.feed(log.data, finished=log.finished and not has_more)
+            self.output.extend(lines)
 
     @property
     def current_job(self) -> Job | None:

@@ -80,12 +80,13 @@ class NodesPane(JobActions):
         yield self.jobs
 
     async def read(self) -> None:
-        node = self.nodes.current
-        if node is not None:
-            where = f"state:leased {term('node', node.name)}"
-            page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
-            self.running = page.jobs
-            self.said = {job.id: await self._last_line(job) for job in self._in_view(page.jobs)}
+        if (node := self.nodes.current) is None:
+            return
+        where = f"state:leased {term('node', node.name)}"
+        page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
+        said = {job.id: await self._last_line(job) for job in self._in_view(page.jobs)}
+        if (now := self.nodes.current) is not None and now.name == node.name:
+            self.running, self.said = page.jobs, said
 
     def _in_view(self, jobs: list[Job]) -> list[Job]:
         top = self.jobs.scroll_offset.y

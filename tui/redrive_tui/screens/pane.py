@@ -95,6 +95,7 @@ class Pane(Vertical):
         self._read_took = 0.0
         self._read_seq = -1
         self._reading = False
+        self._wanted_anew = False  # while it was being read
 
     # What a screen fills in.
 
@@ -138,7 +139,7 @@ class Pane(Vertical):
         """Called a few times a second while this screen is the one that is seen."""
         if not self.is_frozen:
             self.catch_up()
-            if self._has_news():
+            if self._has_news() and not self._reading:
                 self.reread()
         for lines in self.query(Lines):
             lines.repaint()
@@ -153,11 +154,14 @@ class Pane(Vertical):
             self.reread()
 
     def reread(self) -> None:
-        if not self._reading:
-            self._reading = True
-            self._read_at = self.desk.mirror.clock.monotonic()
-            self._read_seq = self.desk.mirror.seq
-            self._read_now()
+        """Read at once; what is being read already may be about something else by now."""
+        if self._reading:
+            self._wanted_anew = True
+            return
+        self._reading = True
+        self._read_at = self.desk.mirror.clock.monotonic()
+        self._read_seq = self.desk.mirror.seq
+        self._read_now()
 
     @work(group="read", exit_on_error=False)
     async def _read_now(self) -> None:
@@ -170,6 +174,9 @@ class Pane(Vertical):
             self._reading = False
             self._read_took = self.desk.mirror.clock.monotonic() - self._read_at
         self.catch_up()
+        if self._wanted_anew:
+            self._wanted_anew = False
+            self.reread()
 
     async def guarded(self, reading: Awaitable[None]) -> bool:
         """Whether it could be read; if not, the operator is told why."""

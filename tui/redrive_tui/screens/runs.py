@@ -65,7 +65,7 @@ class RunsPane(Pane):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.filter = ""
-        self.all_runs: list[Run] = []
+        self.all_runs: list[Run] | None = None  # None: nobody has said yet
         self.all_batches: list[BatchRow] = []
         self.more_runs = False  # than are shown
         self.top = Panel()
@@ -92,25 +92,31 @@ class RunsPane(Pane):
 
     async def read(self) -> None:
         source = self.desk.source
-        runs: RunPage = await source.ask(ListRuns(where=self.filter, limit=RUNS_SHOWN))
+        where = self.filter
+        runs: RunPage = await source.ask(ListRuns(where=where, limit=RUNS_SHOWN))
         batches: BatchPage = await source.ask(ListBatches(limit=BATCHES_SHOWN))
-        self.all_runs, self.all_batches = runs.runs, batches.batches
-        self.more_runs = runs.after is not None
+        self.all_batches = batches.batches
+        if where == self.filter:
+            self.all_runs, self.more_runs = runs.runs, runs.after is not None
 
     def show(self) -> None:
-        self.runs.show(self.all_runs)
+        if self.all_runs is None:
+            self.runs.forget()
+        else:
+            self.runs.show(self.all_runs)
         self.batches.show(self.all_batches)
         self._show_steps()
         batches = self.has_class("-batches")
         more_batches = len(self.all_batches) >= BATCHES_SHOWN
+        runs = self.runs.rows
         left: Line = [
-            (f" Runs {_number(self.all_runs, self.more_runs)} ", "dim" if batches else "tab"),
+            (f" Runs {_number(runs, self.more_runs)} ", "dim" if batches else "tab"),
             (" ", ""),
             (f" Batches {_number(self.all_batches, more_batches)} ", "tab" if batches else "dim"),
         ]
         right: Line = [(clean(self.filter, 80), "accent")]
         if self.more_runs and not batches:
-            right = [(f"the newest {count(len(self.all_runs))}  ", "dim"), *right]
+            right = [(f"the newest {count(len(runs))}  ", "dim"), *right]
         self.top.lines = [apart(left, right, self.top.size.width)]
 
     @on(RecordTable.Moved, "#run-list")
@@ -206,7 +212,8 @@ class RunsPane(Pane):
     def _only(self, batch: str) -> None:
         self.filter = term("batch", batch) if batch else ""
         self.remove_class("-batches")
-        self.all_runs = []
+        self.all_runs, self.more_runs = None, False
+        self.catch_up()
         self.reread()
         self.runs.focus()
 

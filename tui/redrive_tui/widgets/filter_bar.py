@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from redrive_tui.widgets.lines import Panel
 
 REST = 0.2  # seconds without a key before a filter is tried
 SHOWN = 12  # candidates
+EARLIER = 100  # filters that the arrows bring back
 _KEY = re.compile(r"([\w.]+):[^\s:]*$")  # whose value is being typed
 
 
@@ -66,7 +68,7 @@ class FilterBar(Vertical):
         super().__init__(id=id)
         self.text = ""  # what is in force
         self.known: Mapping[str, Mapping[str, int | None]] = {}  # values, and how many have them
-        self._earlier: list[str] = []
+        self._earlier: deque[str] = deque(maxlen=EARLIER)
         self._place = 0
         self._rest: Timer | None = None
 
