@@ -7,7 +7,6 @@ through; the first that does not fail transiently closes it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from redrive.clock import SECOND, Clock
 from redrive.config.sections import Breaker as Settings
 from redrived.engine.definitions import Definitions
 from redrived.engine.timers import Timers
+from redrived.engine.window import Window
 from redrived.store import breakers
 from redrived.store.breakers import Breaker
 from redrived.store.store import Store
@@ -31,7 +31,7 @@ class Breakers:
         self._store = store
         self._timers = timers
         self._clock = clock
-        self._ends: dict[str, deque[tuple[float, bool]]] = {}
+        self._windows: dict[str, Window] = {}  # of closed ones
         self._open: dict[str, Breaker] = {}
         self._changes = self._landed = 0
 
@@ -49,7 +49,7 @@ class Breakers:
             if breaker != known.get(task) and breaker.state == "open":
                 self._probe_later(breaker)
         for task in known.keys() - found.keys():
-            self._ends.pop(task, None)
+            self._windows.pop(task, None)
 
     async def stop(self) -> None:
         """Nothing runs here by itself."""
@@ -77,22 +77,21 @@ class Breakers:
         if breaker is None:
             self._count(task, settings, failed_transiently)
         elif not failed_transiently:
-            self._ends.pop(task, None)
+            self._windows.pop(task, None)
             self._change(replace(breaker, state="closed", why="a probe did not fail"))
         elif breaker.state == "probing":
             self._wait(breaker, settings)
 
     def _count(self, task: str, settings: Settings, failed: bool) -> None:
-        now = self._clock.monotonic()
-        ends = self._ends.setdefault(task, deque())
-        ends.append((now, failed))
-        while ends[0][0] < now - settings.window:
-            ends.popleft()
-        failures = sum(failed for _, failed in ends)
-        if len(ends) < settings.at_least or failures / len(ends) < settings.share:
+        window = self._windows.get(task)
+        if window is None or window.seconds != settings.window:
+            window = self._windows[task] = Window(settings.window)
+        window.note(self._clock.monotonic(), failed=failed)
+        failures, ends = window.failures, window.ends
+        if ends < settings.at_least or failures / ends < settings.share:
             return
         at = self._clock.now()
-        why = f"{failures} of {len(ends)} attempts failed transiently in {settings.window:g} s"
+        why = f"{failures} of {ends} attempts failed transiently in {settings.window:g} s"
         opened = Breaker(task=task, state="open", opened_at=at, probe_at=at, why=why)
         self._wait(opened, settings)
 

@@ -58,8 +58,8 @@ class Settler:
     def completed(self, done: Sequence[Completed]) -> None:
         if done:
             self._store.post(complete, done)
-            for task in {job.task for job in done}:
-                self._breakers.note(task, failed_transiently=False)
+            for job in done:
+                self._breakers.note(job.task, failed_transiently=False)
             for tell in self.when_ended:
                 for job in done:
                     tell(job.task, JobState.DONE)

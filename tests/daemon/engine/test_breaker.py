@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from redrive.lifecycle import JobState
+from redrived.engine.window import PARTS, Window
+from redrived.store.settle import Completed
 from support.engine import running
+from support.engines import an_engine
 
 CONFIG = """
 [retry.quick]
@@ -46,3 +49,34 @@ async def test_an_open_breaker_is_still_open_after_a_restart(tmp_path: Path) -> 
         assert bench.engine.breakers.is_open("call")
         assert not bench.engine.breakers.is_probing("call")
         assert bench.engine.dispatcher.room().tasks == {}
+
+
+async def test_each_of_many_successes_that_are_told_together_counts(tmp_path: Path) -> None:
+    async with an_engine(tmp_path, CONFIG) as engine:
+        done = [Completed(job, 1, None, 0, 1, "default", "call") for job in range(6)]
+        engine.settler.completed(done)
+        for _ in range(4):
+            engine.breakers.note("call", failed_transiently=True)
+        assert not engine.breakers.is_open("call")
+        engine.breakers.note("call", failed_transiently=True)
+        engine.breakers.note("call", failed_transiently=True)
+        assert engine.breakers.is_open("call")
+        assert engine.breakers.all()[0].why.startswith("6 of 12 attempts")
+
+
+def test_what_is_older_than_its_window_counts_no_more() -> None:
+    window = Window(60.0)
+    for second in range(120):
+        window.note(float(second), failed=second < 60)
+    assert (window.ends, window.failures) == (61, 1)
+    window.note(120.0, failed=False)
+    assert (window.ends, window.failures) == (61, 0)
+
+
+def test_a_window_holds_counts_and_no_more_of_them_than_it_has_parts() -> None:
+    window = Window(60.0)
+    for n in range(100_000):
+        window.note(n / 500, failed=n % 2 == 0)
+    assert len(window._parts) <= PARTS + 1
+    assert abs(window.ends - 60 * 500) <= 60 * 500 / PARTS + 1
+    assert abs(window.failures - window.ends / 2) <= 1
