@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from redrive.protocol.codec import decode_as
 from redrive.protocol.queries import EventPage, Welcome
 
 SILENCE = 3.0  # seconds; the daemon says something each second
+GONE = 16  # daemons before this one whose last words may still be on their way
 _PAGE = 1000
 
 
@@ -64,7 +66,8 @@ class Follower:
         self._topics = [EVENTS, HEAD] + [VITALS] * vitals
         self._seq = after  # of the last event told; None: start with the next one
         self._epoch = ""
-        self._left: set[str] = set()  # epochs of daemons that are gone; their last words are late
+        # Epochs of daemons that are gone; their last words are late.
+        self._left: deque[str] = deque(maxlen=GONE)
 
     async def follow(self) -> AsyncGenerator[Told]:
         plain = open_socket(zmq.SUB, self._address, self._keys)
@@ -99,9 +102,9 @@ class Follower:
             if said.epoch != self._epoch:
                 if (await self._client.hello()).epoch == self._epoch:
                     # One that was killed while we asked it something had said more by then.
-                    self._left.add(said.epoch)
+                    self._left.append(said.epoch)
                     continue
-                self._left.add(self._epoch)
+                self._left.append(self._epoch)
                 return
             match said:
                 case Vitals():

@@ -113,6 +113,22 @@ async def test_late_words_of_the_daemon_before_change_nothing(
     assert await take(told, 1) == [event(1)]
 
 
+async def test_late_words_of_a_daemon_that_is_long_forgotten_change_nothing(
+    peer: Peer, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "GONE", 1)
+    told = client.follow()
+    await take(told, 1)
+    await peer.subscribed()
+    for epoch in ("two", "three"):
+        peer.replies["Hello"] = welcome(epoch=epoch)
+        await peer.tell_head(epoch=epoch)
+        assert await take(told, 1) == [Resync(epoch=epoch, seq=0)]
+    await peer.tell(event(9), epoch="one")
+    await peer.tell(event(1), epoch="three")
+    assert await take(told, 1) == [event(1)]
+
+
 async def test_words_of_the_daemon_before_that_are_still_unread_mute_nobody(
     peer: Peer,
 ) -> None:
