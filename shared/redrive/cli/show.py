@@ -74,7 +74,7 @@ def _print_job(reply: JobReply) -> None:
             ("run", job.run and f"{job.run}, step {job.step}"),
             ("batch", job.batch),
             ("unique", job.unique),
-            ("args", _json(job.args)),
+            ("args", _json(job.args or None)),
             ("enqueued", words.absolute(job.created_at)),
             ("scheduled", job.scheduled_for and words.absolute(job.scheduled_for)),
             ("due", job.available_at and words.absolute(job.available_at)),
@@ -86,7 +86,7 @@ def _print_job(reply: JobReply) -> None:
             ("uses", reply.usage and f"pids {', '.join(map(str, reply.usage.pids))},"
              f" cpu {reply.usage.cpu:.0f}%, memory {words.size(reply.usage.memory)}"),
             ("result", _json(job.result)),
-            ("metrics", _json(job.metrics)),
+            ("metrics", _json(job.metrics or None)),
             ("policy", reply.policy),
         ]
     )  # fmt: skip
@@ -112,11 +112,11 @@ def _print_run(reply: RunReply) -> None:
             ("state", run.state if run.status in ("", run.state) else f"{run.state}, {run.status}"),
             ("batch", run.batch),
             ("key", run.key),
-            ("args", _json(run.args)),
+            ("args", _json(run.args or None)),
             ("started", words.absolute(run.created_at)),
             ("finished", run.finished_at and words.absolute(run.finished_at)),
             ("completed", run.last_completed),
-            ("metrics", _json(run.metrics)),
+            ("metrics", _json(run.metrics or None)),
         ]
     )
     print_heading("Steps")
@@ -207,4 +207,4 @@ def _plan(plan: Plan, now: int) -> str:
 
 
 def _json(value: Any) -> str | None:
-    return json.dumps(value, ensure_ascii=False, default=str) if value else None
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)

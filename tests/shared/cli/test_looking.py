@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 
 import msgspec
@@ -97,6 +98,14 @@ def test_what_is_no_id_is_refused_before_the_daemon_is_asked(
 ) -> None:
     assert redrive("show", "--", id).code == 2
     assert peer.asked == []
+
+
+@pytest.mark.parametrize("result", [0, False, "", [], {}])
+def test_a_result_that_is_nothing_much_is_shown_too(
+    peer: Peer, redrive: Redrive, result: object
+) -> None:
+    peer.replies["ShowJob"] = JobReply(job=msgspec.structs.replace(JOB, result=result), history=[])
+    assert f"result    {json.dumps(result)}\n" in redrive("show", 12).out
 
 
 def test_a_list_in_json_is_whole_and_one_object_a_line(peer: Peer, redrive: Redrive) -> None:
