@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict, cast
 
 import msgspec
 from msgspec.structs import asdict
 
 from redrive.errors import UsageProblem
-from redrive.instants import SECOND
+from redrive.instants import SECOND, Instant, from_datetime
 from redrive.protocol.commands import JobOrder
 
 LARGEST_ARGS = 1024 * 1024  # bytes of JSON
@@ -17,6 +19,29 @@ LONGEST_DELAY = 100 * 366 * 86400  # seconds
 
 _FIELDS = ", ".join(JobOrder.__struct_fields__)
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a job beside its task and arguments."""
+
+    queue: str | None
+    operation: str | None
+    mode: str | None
+    priority: int | None
+    delay: float | None  # seconds
+    at: datetime | Instant | None
+    unique: str | None
+    hold: bool
+
+
+def order_of(args: Mapping[str, Any] | None, options: Options) -> JobOrder:
+    at = options.get("at")
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise UsageProblem(f"{at} has no time zone", hint="as in `datetime.now(UTC)`")
+        at = from_datetime(at)
+    given = cast("dict[str, Any]", {**options, "at": at})
+    return JobOrder(args=dict(args or {}), **given)
 
 
 def check(order: JobOrder) -> None:
@@ -57,6 +82,8 @@ def due(order: JobOrder, now: int) -> int | None:
         raise UsageProblem("both a delay and a time were given", hint="give one of them")
     if order.delay is not None:
         if not 0 <= order.delay <= LONGEST_DELAY:
-            raise UsageProblem(f"a delay of {order.delay} s is not possible", hint="0 s or more")
+            raise UsageProblem(
+                f"a delay of {order.delay} s is not possible", hint="from 0 s to 100 years"
+            )
         return now + round(order.delay * SECOND)
     return order.at

@@ -18,9 +18,10 @@ from redrive.client.channel import Channel, request_id
 from redrive.client.follower import Follower, Told
 from redrive.client.refusals import AnswerLost
 from redrive.client.waiting import Id
-from redrive.clock import Instant, from_datetime
 from redrive.config import Config
+from redrive.instants import Instant
 from redrive.models import Job, Run
+from redrive.orders import Options, order_of
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
 from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY
@@ -111,17 +112,17 @@ class AsyncClient:
 
         `created` is false when a live job has its unique key; it is that one's id then.
         """
-        order = JobOrder(
-            args=dict(args or {}),
+        options = Options(
             queue=queue,
             operation=operation,
             mode=mode,
             priority=priority,
             delay=delay,
-            at=from_datetime(at) if isinstance(at, datetime) else at,
+            at=at,
             unique=unique,
             hold=hold,
         )
+        order = order_of(args, options)
         reply: commands.Enqueued = await self.ask(commands.Enqueue(task=task, orders=[order]))
         return reply.jobs[0]
 

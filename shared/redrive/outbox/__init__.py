@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
+from redrive.orders import Options, order_of
 from redrive.outbox import connections
-from redrive.outbox.insertion import Insertion, Options, order_of
+from redrive.outbox.insertion import Insertion
 from redrive.protocol.commands import JobOrder
 
 __all__ = ["AsyncOutbox", "Options", "Outbox"]

@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any, NamedTuple, TypedDict, cast
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from redrive.errors import UsageProblem
-from redrive.instants import Instant, from_datetime
 from redrive.orders import check, check_words
 from redrive.protocol.commands import JobOrder
 from redrive.protocol.writing import writing
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-
-
-class Options(TypedDict, total=False):
-    """What may be said of a job beside its task and arguments, as in `Client.enqueue`."""
-
-    queue: str | None
-    operation: str | None
-    mode: str | None
-    priority: int | None
-    delay: float | None  # seconds
-    at: datetime | Instant | None
-    unique: str | None
-    hold: bool
 
 
 class Rows(NamedTuple):
@@ -65,16 +50,6 @@ class Insertion:
         with writing():
             written = [(os.urandom(16).hex(), task, _written(order)) for order in orders]
             return Rows([ticket for ticket, *_ in written], msgspec.json.encode(written).decode())
-
-
-def order_of(args: Mapping[str, Any] | None, options: Options) -> JobOrder:
-    at = options.get("at")
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise UsageProblem(f"{at} has no time zone", hint="as in `datetime.now(UTC)`")
-        at = from_datetime(at)
-    given = cast("dict[str, Any]", {**options, "at": at})
-    return JobOrder(args=dict(args or {}), **given)
 
 
 def _written(order: JobOrder) -> str:
