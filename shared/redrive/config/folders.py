@@ -26,12 +26,23 @@ def find_config(explicit: str | Path | None, environ: Mapping[str, str] = os.env
         ]
     )
     for place in places:
-        if place.exists():
+        if _may_be_there(place):
             return place
     raise ConfigProblem(
         "there is no config at " + ", ".join(str(place) for place in places),
         hint="name one with `--config FILE` or $REDRIVE_CONFIG",
     )
+
+
+def _may_be_there(place: Path) -> bool:
+    """What cannot be looked at is not passed over: reading it says why."""
+    try:
+        place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 def node_name(config: Config) -> str:

@@ -7,6 +7,7 @@ import pytest
 from redrive.config import (
     Config,
     find_config,
+    load,
     node_name,
     runtime_dir,
     state_dir,
@@ -43,6 +44,14 @@ def test_a_config_that_was_named_and_is_not_there_is_not_replaced_by_another() -
     Path("config.toml").touch()
     with pytest.raises(ConfigProblem, match=r"there is no config at a\.toml; name one"):
         find_config("a.toml", {})
+
+
+def test_a_config_that_cannot_be_looked_at_is_not_replaced_by_another() -> None:
+    Path("config.toml").touch()
+    unreadable = "a" * 300  # longer than a name can be
+    assert find_config(unreadable, {}) == Path(unreadable)
+    with pytest.raises(ConfigProblem, match="cannot be read: File name too long"):
+        load(unreadable)
 
 
 def test_when_no_config_is_found_the_error_says_where_it_was_looked_for(tmp_path: Path) -> None:
