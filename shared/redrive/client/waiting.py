@@ -2,12 +2,14 @@
 
 By asking, at first often and then twice a second: an end can be announced by a dozen kinds
 of event, and a daemon that is restarted meanwhile makes no difference to a question. Without a
-timeout, one that stays away for longer than a restart takes is an error.
+timeout, one that stays away for longer than a restart takes is an error; one that never was
+there always is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
@@ -35,15 +37,15 @@ async def wait(client: Asked, ids: Iterable[Id], timeout: float | None) -> dict[
     left = list(given)
     pause = _FIRST
     now = asyncio.get_running_loop().time
-    patient_until = now()  # a daemon that was never there is told of at once
+    patient_until = -math.inf  # a daemon that never was there is told of at once
     try:
         async with asyncio.timeout(timeout):
             while left:
                 try:
                     ends |= await _ended(client, left)
-                    patient_until = now() + RESTART
+                    patient_until = now() + RESTART if timeout is None else math.inf
                 except DaemonUnreachable:
-                    if timeout is None and now() > patient_until:
+                    if now() > patient_until:
                         raise
                 left = [id for id in left if id not in ends]
                 if left:

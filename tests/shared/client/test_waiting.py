@@ -81,6 +81,16 @@ async def test_a_daemon_that_is_restarted_makes_no_difference(
     assert await asked == {12: "done"}
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0])
+async def test_a_daemon_that_never_was_there_is_told_of_at_once(
+    peer: Peer, client: AsyncClient, timeout: float | None
+) -> None:
+    peer.close()
+    async with asyncio.timeout(30):
+        with pytest.raises(DaemonUnreachable):
+            await client.wait(12, timeout=timeout)
+
+
 async def test_a_daemon_that_stays_away_is_an_error(
     peer: Peer, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
