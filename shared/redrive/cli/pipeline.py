@@ -10,6 +10,7 @@ from redrive.cli import kinds, words
 from redrive.cli.output import Column, print_done, print_each, print_json, print_table, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun
+from redrive.errors import UsageProblem
 from redrive.protocol.commands import AddPipeline
 from redrive.protocol.queries import ListPipelines, PipelinePage, PipelineReply, ShowPipeline
 from redrive.protocol.rows import PipelineRow
@@ -29,13 +30,13 @@ def pipeline() -> None:
 
 
 @pipeline.command(examples=["redrive pipeline add playbook.yaml"])
-@click.argument("file", type=click.File("r"))
+@click.argument("file", type=click.File("r", encoding="utf-8"))
 @click.option("--name", metavar="NAME", help="Instead of the one in the file, or the file's.")
 @click.pass_obj
 def add(settings: Settings, file: IO[str], name: str | None) -> None:
     """Register the playbook FILE as a new version of its pipeline."""
     with settings.client() as client:
-        request = AddPipeline(source=file.read(), name=name, file=_name_of(file))
+        request = AddPipeline(source=_text_of(file), name=name, file=_name_of(file))
         print_done(settings.as_json, client.ask(request))
 
 
@@ -67,6 +68,16 @@ def show(settings: Settings, name: str, version: int | None) -> None:
     say(f"{reply.name} version {reply.version}")
     say(reply.graph)
     say(f"\n{reply.source}")
+
+
+def _text_of(file: IO[str]) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise UsageProblem(
+            f"{file.name} is no UTF-8 text: {error.reason} at byte {error.start}",
+            hint="a playbook is YAML or TOML",
+        ) from None
 
 
 def _name_of(file: IO[str]) -> str | None:

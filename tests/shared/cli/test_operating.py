@@ -46,6 +46,16 @@ def test_a_playbook_is_sent_as_its_text(peer: Peer, redrive: Redrive, tmp_path: 
     ]
 
 
+def test_a_playbook_that_is_no_text_is_told_as_that(
+    peer: Peer, redrive: Redrive, tmp_path: Path
+) -> None:
+    file = tmp_path / "playbook.yaml"
+    file.write_bytes(b"\xff\xfe")
+    said = redrive("pipeline", "add", file)
+    assert (said.code, peer.asked) == (2, [])
+    assert f"{file} is no UTF-8 text" in said.err
+
+
 def test_a_reload_says_what_changed(peer: Peer, redrive: Redrive) -> None:
     peer.replies["Reload"] = commands.ReloadReply(
         changed=True, added=["tasks.x"], altered=["store.keep"], removed=[], needs_restart=[]
