@@ -8,10 +8,10 @@ import msgspec
 
 from redrive.clock import SECOND
 from redrive.config import load
-from redrive.errors import NotFound, UsageProblem
+from redrive.errors import UsageProblem
 from redrive.models import ErrorRecord, recorded_error
 from redrive.outcomes import Permanent, Transient
-from redrive.policy import resolve, timeline
+from redrive.policy import timeline
 from redrive.protocol.queries import (
     Classify,
     ClassifyReply,
@@ -23,7 +23,6 @@ from redrive.protocol.queries import (
 from redrive.protocol.rows import PolicyRow, RuleChange
 from redrive.rules import Evidence, Rulebook, Said
 from redrived.api.server import Asker
-from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
 from redrived.store import events
 
@@ -43,18 +42,7 @@ async def classify(engine: Engine, asker: Asker, request: Classify) -> ClassifyR
 
 
 async def show_policy(engine: Engine, asker: Asker, request: ShowPolicy) -> PolicyReply:
-    definitions = engine.definitions
-    task = definitions.tasks.get(request.name)
-    tables = definitions.config.retry
-    if task is not None:
-        policy = task.policy
-    elif request.name in {"default", *tables}:
-        policy = resolve(request.name, tables)
-    else:
-        known = {*tables, *definitions.tasks, "default"}
-        raise NotFound(
-            f"there is no policy or task {request.name!r}", hint=nearest(request.name, known)
-        )
+    policy = engine.definitions.policy(request.name)
     return PolicyReply(
         name=request.name,
         policy=msgspec.to_builtins(policy),

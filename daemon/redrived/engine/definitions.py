@@ -15,6 +15,7 @@ from redrive.config.sections import Config, Queue, Task
 from redrive.config.values import parse_rate
 from redrive.errors import NotFound
 from redrive.models import Budgets, Job
+from redrive.pipelines.definition import inline_name
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
 from redrive.templates import render
@@ -79,6 +80,11 @@ class TaskDefinition:
     def beat_every(self) -> float:
         return self.task.heartbeat.dropped_within if self.task.heartbeat else 30.0
 
+    @property
+    def of_each_key(self) -> int | None:
+        """How many of each key may run at once; None for a task without keys."""
+        return None if self.task.concurrency_key is None else self.task.concurrency or 1
+
     def limit_key(self, args: Mapping[str, Any]) -> str | None:
         """The key whose jobs share this task's limits, or None for a task without keys."""
         if self.task.concurrency_key is None:
@@ -126,6 +132,28 @@ class Definitions:
         if entry is None or step is None:
             return None
         return entry.definition.by_name[step].lane.policy
+
+    def policy(self, name: str) -> RetryPolicy:
+        """By the name of a policy or of a task: a config's, or `PIPELINE.STEP`, the newest first."""
+        tables, steps = self.config.retry, self._policies_of_steps
+        if name in tables or name == "default":
+            return resolve(name, tables)
+        if name in self.config.tasks:
+            return self.tasks[name].policy
+        if name in steps:
+            return steps[name]
+        known = {*tables, "default", *self.config.tasks, *steps}
+        raise NotFound(f"there is no policy or task {name!r}", hint=nearest(name, known))
+
+    @cached_property
+    def _policies_of_steps(self) -> Mapping[str, RetryPolicy]:
+        """By the names that the tasks of their jobs bear, and without the version."""
+        policies: dict[str, RetryPolicy] = {}
+        for entry in sorted(self.pipelines.values(), key=lambda entry: entry.version):
+            for step in entry.definition.steps:
+                policies[inline_name(entry.name, step.name, entry.version)] = step.lane.policy
+                policies[f"{entry.name}.{step.name}"] = step.lane.policy
+        return policies
 
     def budgeted(self, job: Job) -> Job:
         """With the limits of its budgets, which the config holds and the row does not."""

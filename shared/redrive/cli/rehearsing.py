@@ -7,9 +7,10 @@ has seen it. The last needs the errors that the daemon has recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from redrive.cli import kinds, words
 from redrive.cli.completing import names
@@ -17,10 +18,13 @@ from redrive.cli.output import Column, print_fields, print_json, print_table, sa
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Noun, Verb
 from redrive.config.values import format_duration
-from redrive.errors import NotFound
+from redrive.errors import DaemonUnreachable, NotFound
 from redrive.models import plain
-from redrive.protocol.queries import RulesReply, TestRules
+from redrive.protocol.queries import PolicyReply, RulesReply, ShowPolicy, TestRules
 from redrive.protocol.rows import RuleChange
+
+if TYPE_CHECKING:
+    from redrive.policy import RetryPolicy
 
 _TIMELINE = (
     Column("ATTEMPT", right=True),
@@ -75,24 +79,31 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
         print_fields((name.replace("_", " "), value) for name, value in shown.items())
 
 
-@click.command(cls=Verb, examples=["redrive policy default", "redrive policy fetch --json"])
+@click.command(
+    cls=Verb,
+    examples=[
+        "redrive policy default",
+        "redrive policy fetch --json",
+        "redrive policy report.fetch",
+    ],
+)
 @click.argument("name", shell_complete=names("retry", "tasks"))
 @click.pass_obj
 def policy(settings: Settings, name: str) -> None:
     """Print the timeline that a retry policy makes.
 
-    NAME is that of a policy or of a task.
+    NAME is that of a policy or of a task. Those of the config are read from the file; of the
+    steps of pipelines, PIPELINE.STEP or PIPELINE.STEP@VERSION, a daemon knows.
     """
     from redrive.policy import resolve, timeline
 
     config = settings.whole_config().config
-    is_policy = name in config.retry or name == "default"
-    if not is_policy and name not in config.tasks:
-        raise NotFound(
-            f"neither a retry policy nor a task is named {name!r}",
-            hint=_there_are({"default", *config.retry, *config.tasks}),
-        )
-    found = resolve(name if is_policy else config.tasks[name].retry, config.retry)
+    if name in config.retry or name == "default":
+        found = resolve(name, config.retry)
+    elif name in config.tasks:
+        found = resolve(config.tasks[name].retry, config.retry)
+    else:
+        found = _known_to_a_daemon(settings, name)
     attempts = timeline(found)
     if settings.as_json:
         print_json({"name": name, "policy": plain(found), "timeline": list(map(plain, attempts))})
@@ -113,6 +124,22 @@ def policy(settings: Settings, name: str) -> None:
         ],
         empty="",
     )  # fmt: skip
+
+
+def _known_to_a_daemon(settings: Settings, name: str) -> RetryPolicy:
+    from redrive.policy import RetryPolicy
+
+    try:
+        with settings.client() as client:
+            reply: PolicyReply = client.ask(ShowPolicy(name=name))
+    except DaemonUnreachable:
+        config = settings.whole_config().config
+        raise NotFound(
+            f"neither a retry policy nor a task is named {name!r} in the config, and no daemon"
+            " answers that may know it as a step",
+            hint=_there_are({"default", *config.retry, *config.tasks}),
+        ) from None
+    return msgspec.convert(reply.policy, RetryPolicy)
 
 
 def _there_are(names: Iterable[str]) -> str:

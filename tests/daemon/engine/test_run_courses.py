@@ -10,7 +10,7 @@ from redrive.config import ConfigRejected
 from redrive.errors import NotFound
 from redrive.models import Run
 from redrive.protocol import commands, queries
-from redrived.api import acting, pipelines, runs, status, why
+from redrived.api import acting, pipelines, rules, runs, status, why
 from support.engine import TESTER, Bench, running
 
 CONFIG = """
@@ -130,6 +130,25 @@ async def test_a_run_keeps_the_version_it_began_with(tmp_path: Path) -> None:
 
         assert (await over(bench, old)).state == "failed"
         assert (await over(bench, new)).state == "done"
+
+
+async def test_the_policy_of_a_step_is_found_by_its_name_and_version(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        for attempts in (3, 4):
+            await add(bench, PLAYBOOK.replace("max_attempts: 3", f"max_attempts: {attempts}"))
+        shown = {
+            name: await rules.show_policy(bench.engine, TESTER, queries.ShowPolicy(name=name))
+            for name in ("report.make@2", "report.make", "two.first", "say")
+        }
+        counts = {name: reply.policy["max_attempts"] for name, reply in shown.items()}
+        assert counts == {
+            "report.make@2": 4,
+            "report.make": 4,
+            "two.first": 1,
+            "say": 1,
+        }
+        with pytest.raises(NotFound, match=r"no policy or task 'report\.maek'"):
+            await rules.show_policy(bench.engine, TESTER, queries.ShowPolicy(name="report.maek"))
 
 
 async def test_a_playbook_is_still_there_after_a_restart(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from redrive.policy import RetryPolicy
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import Done
 from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import FateReply, Request
+from redrive.protocol.queries import FateReply, PolicyReply, Request
 from redrive.protocol.rows import Check, PipelineRow, RuleChange
 from support.peer import Peer
 
@@ -136,6 +138,24 @@ def test_policy_prints_the_timeline_of_a_policy_or_a_task(redrive: Redrive, fold
     said = redrive("policy", "sloww")
     assert said.code == 1
     assert "default, parse, slow" in said.err
+
+
+def test_the_policy_of_a_step_is_asked_of_the_daemon(peer: Peer, redrive: Redrive) -> None:
+    policy = msgspec.to_builtins(RetryPolicy(delays=(60.0, 180.0), jitter=0))
+    peer.replies["ShowPolicy"] = PolicyReply(name="report.fetch", policy=policy, timeline=[])
+    shown = redrive("policy", "report.fetch", "--json").object
+    assert [each["at"] for each in shown["timeline"]] == [0, 60, 240]
+    peer.replies["ShowPolicy"] = Refusal(
+        code="not_found",
+        message="there is no policy or task 'report.fetchh'",
+        hint="so",
+        exit_code=1,
+    )
+    said = redrive("policy", "report.fetchh")
+    assert (said.code, said.err) == (
+        1,
+        "redrive: there is no policy or task 'report.fetchh'\n  so\n",
+    )
 
 
 @pytest.mark.parametrize(
