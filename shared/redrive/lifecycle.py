@@ -70,13 +70,3 @@ MOVES: Mapping[Move, tuple[frozenset[JobState], frozenset[JobState]]] = MappingP
 def allowed(move: Move, state: JobState) -> bool:
     """Whether `move` may be made from `state`."""
     return state in MOVES[move][0]
-
-
-def moves_from(state: JobState) -> frozenset[Move]:
-    """What can be done to a job in `state`."""
-    return frozenset(move for move, (starts, _) in MOVES.items() if state in starts)
-
-
-def reachable(state: JobState) -> frozenset[JobState]:
-    """The states one move away from `state`."""
-    return frozenset(end for starts, ends in MOVES.values() if state in starts for end in ends)
