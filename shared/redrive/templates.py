@@ -41,7 +41,7 @@ def compile_template(text: str) -> Expression | Text:
 def render(value: Json, facts: Mapping[str, Json]) -> Json:
     """`value` with the templates in its texts, however deep, filled in from `facts`."""
     match value:
-        case str() if _is_template(value):
+        case str() if is_template(value):
             return _filled_in(value, facts)
         case {**entries}:
             return {key: render(entry, facts) for key, entry in entries.items()}
@@ -51,7 +51,8 @@ def render(value: Json, facts: Mapping[str, Json]) -> Json:
             return value
 
 
-def _is_template(text: str) -> bool:
+def is_template(text: str) -> bool:
+    """Whether there is anything in it to fill in."""
     return "{{" in text or "{%" in text or "{#" in text
 
 

@@ -59,9 +59,9 @@ def _condition(text: str) -> str:
 
 
 def _template(text: str) -> str:
-    if "{{" in text or "{%" in text or "{#" in text:
-        from redrive.templates import compile_template
+    from redrive.templates import compile_template, is_template
 
+    if is_template(text):
         compile_template(text)
     return text
 

@@ -67,10 +67,10 @@ def check_names(
 
 def templates(value: Any, key: Key) -> Iterator[tuple[Key, Expression | Text]]:
     """The templates in `value`, compiled, each with its place."""
-    match value:
-        case str() if "{" in value:
-            from redrive.templates import compile_template
+    from redrive.templates import compile_template, is_template
 
+    match value:
+        case str() if is_template(value):
             yield key, compile_template(value)
         case {**entries}:
             for name, entry in cast(dict[str, Any], entries).items():
