@@ -71,9 +71,9 @@ class Attempt(Record, frozen=True, kw_only=True):
     life: int
     started_at: Instant | None = None
     ended_at: Instant | None = None
-    outcome: str | None = (
-        None  # done, failed, lost, stalled, timeout, snoozed, interrupted, cancelled
-    )
+    # done | failed | lost | stalled | timeout | snoozed | interrupted | cancelled | killed |
+    # restarted; None: it is running.
+    outcome: str | None = None
     error: ErrorRecord | None = None
     metrics: dict[str, Json] | None = None
     decision: Decision | None = None

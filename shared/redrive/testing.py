@@ -29,7 +29,7 @@ from redrive.job import CurrentJob, running
 from redrive.lifecycle import JobState
 from redrive.models import Decision, ErrorRecord, Json
 from redrive.outcomes import Permanent, Snooze, Transient
-from redrive.policy import resolve
+from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Evidence, Rulebook, Said
 
 MOST_EXECUTIONS = 1_000  # a task that snoozes for ever is not rehearsed for ever
@@ -73,7 +73,11 @@ class _Rehearsal:
     """The `redrive.job.Transport` of a made-up job, and its life."""
 
     def __init__(
-        self, handler: Callable[..., Any], args: dict[str, Any], policy: Any, rulebook: Rulebook
+        self,
+        handler: Callable[..., Any],
+        args: dict[str, Any],
+        policy: RetryPolicy,
+        rulebook: Rulebook,
     ) -> None:
         self._handler = handler
         self._args = args
@@ -136,8 +140,16 @@ class _Rehearsal:
         )
 
     def _job(self, attempt: int, execution: int) -> CurrentJob:
-        most = self._policy.max_attempts
-        return CurrentJob(self, 0.0, 1, execution, attempt, most, execution, self._args)
+        return CurrentJob(
+            self,
+            beat_every=0.0,
+            id=1,
+            lease=execution,
+            attempt=attempt,
+            max_attempts=self._policy.max_attempts,
+            execution=execution,
+            args=self._args,
+        )
 
     def _execute(self, job: CurrentJob) -> tuple[Ended, Json]:
         token = running.set(job)

@@ -70,7 +70,7 @@ def sort_option(command: Command) -> Command:
 
 
 def choice_options(*, filtered: bool = True) -> Callable[[Command], Command]:
-    """`--where --sort --limit --after`, as one argument called `choice`."""
+    """`--where --sort --limit --after`: the fields of a `Choice`."""
     where = click.option(
         "--where", "-w", metavar="FILTER",
         help="Only those that match, as in `name:bulk* paused:true`; a word: in the name.",
