@@ -27,6 +27,7 @@ from redrived.processes.pool_worker import Worker
 from redrived.service import Loop
 from redrived.store.leases import Leased, lease
 from redrived.store.picking import InHand, QueueRules, Room, TaskRules
+from redrived.store.promote import KeyLimit, bring_forward
 from redrived.store.store import Store
 from redrived.store.unit import Landed
 
@@ -75,6 +76,7 @@ class Dispatcher(Loop):
         self._pauses.when_changed.append(self._obey)
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
+        self.look_behind_keys()
         self.wake()
 
     async def stop(self) -> None:
@@ -97,6 +99,12 @@ class Dispatcher(Loop):
         self._woken += 1
         self._withdraw()  # before anybody hears of other rules, and enqueues
         super().wake()
+
+    def look_behind_keys(self) -> None:
+        """Jobs wait behind full keys until one of theirs ends; but the limits may be new."""
+        tasks = self.definitions.tasks.items()
+        limits = [KeyLimit(name, definition.of_each_key) for name, definition in tasks]
+        self._store.post(bring_forward, limits)
 
     def _obey(self, began: Began) -> None:
         """Pauses have changed: what lies unbegun in hands is not to begin."""

@@ -217,6 +217,7 @@ class Engine:
         for name in self.python.pools.keys() - known:
             self.python.pools[name].start()
         self.timetable.use(config)
+        self.dispatcher.look_behind_keys()
         self.dispatcher.wake()
 
     def define(self, definitions: Definitions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -37,9 +38,27 @@ def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
     return [Promoted(len(promoted), next_due)] * len(limits)
 
 
-def bring_forward(unit: Unit, items: Sequence[None]) -> list[int]:
-    """Look at all jobs that wait behind a key again: the limits, or this daemon, are new."""
-    n = unit.execute("UPDATE jobs SET waits = 'ready' WHERE waits = 'key'").rowcount
-    if n:
+class KeyLimit(NamedTuple):
+    """How many of each of its keys a task may have running; None: it has keys no more."""
+
+    task: str
+    most: int | None
+
+
+def bring_forward(unit: Unit, batches: Sequence[Sequence[KeyLimit]]) -> list[int]:
+    """Let jobs that wait behind their keys be looked at again, by limits that may be new.
+
+    Of each key as many come forward as may run; a lease parks those that are too many.
+    """
+    limits = dict(limit for batch in batches for limit in batch)
+    forward = unit.over(
+        sorted(limits.items()),
+        "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM ("
+        "SELECT jobs.id AS id, r.most AS most, row_number() OVER (PARTITION BY jobs.limit_key"
+        " ORDER BY jobs.rank, jobs.priority DESC, jobs.available_at, jobs.id) AS place"
+        f" FROM {unit.database.rows('task', 'most int')} JOIN jobs ON jobs.task = r.task"
+        " WHERE jobs.waits = 'key') AS parked WHERE most IS NULL OR place <= most)",
+    ).rowcount
+    if forward:
         unit.made_ready()
-    return [n] * len(items)
+    return [forward] * len(batches)

@@ -12,6 +12,7 @@ from redrived.engine.reload import CHUNK
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.leases import lease
 from redrived.store.picking import Room, TaskRules
+from support.engine import running
 from support.engines import an_engine, told
 
 CONFIG = """
@@ -146,3 +147,30 @@ async def test_systemd_hears_the_begin_and_the_end_of_every_reload(engine: Engin
     assert heard[:3] == ["begun", "the config has not changed", "begun"]
     assert heard[3].startswith("config rejected: ")
     assert "config.toml:1: " in heard[3]
+
+
+KEYED = """
+[daemon]
+name = "n1"
+state_dir = "./state"
+runtime_dir = "./run"
+concurrency = 8
+[tasks.work]
+command = "until test -e go; do sleep 0.05; done"
+concurrency_key = "{{ args.tenant }}"
+"""
+
+
+@pytest.mark.parametrize("more", ["concurrency = 3", ""], ids=["a larger limit", "no keys"])
+async def test_what_waits_behind_a_key_goes_by_the_new_limit(tmp_path: Path, more: str) -> None:
+    async with running(tmp_path, base=KEYED) as bench:
+        ids = await bench.enqueue("work", 3, tenant="a")
+        await bench.event("action_started", ids[0])
+        new = KEYED + more if more else KEYED.replace("concurrency_key", "#")
+        rewrite(bench.engine, new)
+        await bench.engine.reloader.reload(dry_run=False, by="me")
+        for id in ids:
+            await bench.event("action_started", id)
+        (tmp_path / "go").touch()
+        for id in ids:
+            await bench.ended(id)

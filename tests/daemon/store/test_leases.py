@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from redrive.lifecycle import JobState
 from redrived.store.beats import Beat, beat
 from redrived.store.enqueue import NewJob
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import Berth, QueueRules, Room, TaskRules
-from redrived.store.promote import promote
+from redrived.store.promote import KeyLimit, bring_forward, promote
 from support.clock import FakeClock
 from support.ground import Ground
 
@@ -132,6 +134,20 @@ def test_a_full_key_lets_other_keys_pass_and_its_own_come_forward_in_turn(ground
 
     ground.finish(next(iter(leased.picked.jobs())))
     assert [held.id for held in ground.lease(5, tasks=tasks).picked.jobs()] == [ids[1]]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 2), (3, 6), (None, 8)])
+def test_of_each_key_as_many_come_forward_as_its_limit_allows_now(
+    ground: Ground, most: int | None, expected: int
+) -> None:
+    one = {"work": TaskRules(keyed=True)}
+    ground.add(*(job(limit_key=f"work/{key}") for key in "aaaaabbbbb"))
+    while ground.lease(5, tasks=one).again:
+        pass
+    assert ground.do(bring_forward, [KeyLimit("other", None)]) == 0
+    assert ground.do(bring_forward, [KeyLimit("work", most)]) == expected
+    ready = {"work": TaskRules(keyed=True, concurrency=(most or 5) + 1)}
+    assert len(list(ground.lease(20, tasks=ready).picked.jobs())) == expected
 
 
 def test_a_rate_holds_whatever_the_keys_of_its_jobs(ground: Ground) -> None:

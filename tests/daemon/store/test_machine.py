@@ -39,7 +39,7 @@ from redrived.store.give_back import GivenBack, give_back
 from redrived.store.group import Entry
 from redrived.store.notice import Notice, notice
 from redrived.store.picking import Berth, InHand, Room, TaskRules
-from redrived.store.promote import bring_forward, promote
+from redrived.store.promote import KeyLimit, bring_forward, promote
 from redrived.store.settle import complete, end
 from support.clock import FakeClock
 from support.crashes import Killed, dying_after
@@ -181,9 +181,9 @@ class StoreMachine(RuleBasedStateMachine):
             self.accepted -= gone
             self.discarded |= gone
 
-    @rule()
-    def look_at_keys_again(self) -> None:
-        self.ground.do(bring_forward, None)
+    @rule(most=st.sampled_from([None, 1, 2]))
+    def look_at_keys_again(self, most: int | None) -> None:
+        self.ground.do(bring_forward, [KeyLimit("work", most)])
 
     # ---- what nobody wants -----------------------------------------------------------------
 
