@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import event
 
 from redrived.store.database import Database
+from support.statements import watching
 
 
 class Killed(BaseException):
@@ -34,11 +35,10 @@ class Countdown:
 def dying_after(database: Database, places: int | None) -> Iterator[Countdown]:
     """Raise `Killed` once so many places have been passed; None only counts them."""
     countdown = Countdown(places)
-    for name in ("before_cursor_execute", "commit"):
-        event.listen(database.writers, name, countdown.pass_by)
+    event.listen(database.writers, "commit", countdown.pass_by)
     try:
-        yield countdown
+        with watching(database, countdown.pass_by):
+            yield countdown
     finally:
-        for name in ("before_cursor_execute", "commit"):
-            event.remove(database.writers, name, countdown.pass_by)
+        event.remove(database.writers, "commit", countdown.pass_by)
         database.writers.dispose()  # a dead process holds no connection

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 Durability = Literal["full", "normal"]
 
 BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
+PREPARED = 512  # statements that SQLite's driver keeps ready; it would be 128
 PROBE = 256 * 1024  # bytes that must find room before a full disk counts as mended
 FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
 
@@ -164,6 +165,11 @@ class Database:
         if not self.is_sqlite:
             connection.execute(_LOCK, {"what": f"redrive {what}"})
 
+    def driver(self, connection: Connection) -> sqlite3.Connection | None:
+        """SQLite's own connection below one of SQLAlchemy's; None: it is PostgreSQL's."""
+        below: Any = connection.connection.driver_connection
+        return below if self.is_sqlite else None
+
     def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
         """The instant of a unit of work, the database's where machines share it; and its name.
 
@@ -262,6 +268,7 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
             "isolation_level": None,
             "check_same_thread": False,
             "timeout": BUSY_TIMEOUT,
+            "cached_statements": PREPARED,
         }
     }
     writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, **options)
@@ -294,7 +301,8 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
     # SQLITE_BUSY_SNAPSHOT at once, so it takes its lock with the first word.
     @event.listens_for(writers, "begin")
     def _writer_begins(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        below: Any = connection.connection.driver_connection
+        below.execute("BEGIN IMMEDIATE")
 
     @event.listens_for(readers, "begin")
     def _reader_begins(connection: Connection) -> None:

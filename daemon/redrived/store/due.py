@@ -43,7 +43,7 @@ def ready_lanes(connection: Connection) -> list[tuple[str, str]]:
 
 
 # Hops are spelled out: SQLite searches for (queue, task) > (?, ?) through all of a queue.
-_LANES = text(
+LANES = (
     "WITH RECURSIVE queues (queue) AS ("
     " SELECT min(queue) FROM jobs WHERE waits = 'ready'"
     " UNION ALL SELECT (SELECT min(jobs.queue) FROM jobs"
@@ -57,6 +57,7 @@ _LANES = text(
     " FROM lanes WHERE task IS NOT NULL"
     ") SELECT queue, task FROM lanes WHERE task IS NOT NULL"
 )
+_LANES = text(LANES)
 
 
 def oldest_ready(connection: Connection, without: Collection[str] = ()) -> dict[str, int]:

@@ -55,7 +55,7 @@ def stale_leases(
 
 
 def _count(unit: Unit, select: str, rows: str) -> int:
-    count: int = unit.execute(f"SELECT count(*) FROM ({select}) AS found", rows=rows).scalar_one()
+    count: int = unit.execute(f"SELECT count(*) FROM ({select}) AS found", rows=rows).scalar()
     return count
 
 

@@ -36,22 +36,23 @@ def _open(unit: Unit, limit: int) -> int:
     ).first()
     if gate is None:
         return 0
-    key: dict[str, Any] = {"batch": gate.batch, "step": gate.step, "round": gate.round}
-    if gate.opened_at is None:
+    batch, step, number, waiting, opens_at, opened_at = gate
+    key: dict[str, Any] = {"batch": batch, "step": step, "round": number}
+    if opened_at is None:
         unit.execute(
             "UPDATE gates SET opened_at = :now"
             " WHERE batch = :batch AND step = :step AND round = :round",
             now=unit.now,
             **key,
         )
-        unit.emit("gate_opened", data={**key, "runs": gate.waiting})
+        unit.emit("gate_opened", data={**key, "runs": waiting})
     found = unit.execute(
         "SELECT run_id FROM steps WHERE state = 'gated' AND batch = :batch AND name = :step"
         " AND round = :round ORDER BY run_id LIMIT :n",
         n=limit,
         **key,
     )
-    return _let_through(unit, gate.step, gate.opens_at, [run for (run,) in found])
+    return _let_through(unit, step, opens_at, [run for (run,) in found])
 
 
 def _let_through(unit: Unit, step: str, opened_at: int, runs: Sequence[int]) -> int:

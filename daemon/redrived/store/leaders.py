@@ -33,7 +33,7 @@ def lead(unit: Unit, lengths: Sequence[int]) -> list[int | None]:
         role=ROLE,
         node=unit.node,
         now=unit.now,
-    ).scalar_one_or_none()
+    ).scalar()
     return [term] * len(lengths)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
-from redrived.store.due import ready_lanes
+from redrived.store.due import LANES
 from redrived.store.picking import InHand, Picked, Picker, Room, Running, TaskRules
 from redrived.store.turns import apart
 from redrived.store.unit import Unit
@@ -35,7 +35,7 @@ def lease(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
 
 def _lease(unit: Unit, room: Room) -> Leased:
     lanes: dict[str, list[str]] = {}
-    for queue, task in ready_lanes(unit.connection):
+    for queue, task in unit.execute(LANES):
         lanes.setdefault(queue, []).append(task)
     if _has_limits(room, lanes):
         unit.lock("limits")  # what is counted next must still be so at the commit
@@ -112,9 +112,9 @@ class Rates:
             self._unit.execute(
                 "DELETE FROM starts WHERE lane = :lane AND at <= :since", lane=lane, since=since
             )
-            used, oldest = self._unit.execute(
+            [(used, oldest)] = self._unit.execute(
                 "SELECT count(*), min(at) FROM starts WHERE lane = :lane", lane=lane
-            ).one()
+            )
             self._left[lane] = count - used
             if used >= count:
                 frees = oldest + per

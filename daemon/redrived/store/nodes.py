@@ -181,7 +181,8 @@ def _known(unit: Unit) -> _Known | None:
     ).first()
     if row is None:
         return None
-    return _Known(row.state, row.beat_at, msgspec.json.decode(row.facts, type=NodeFacts))
+    state, beat_at, facts = row
+    return _Known(state, beat_at, msgspec.json.decode(facts, type=NodeFacts))
 
 
 def _write(unit: Unit, beat: NodeBeat) -> None:

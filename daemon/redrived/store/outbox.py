@@ -106,11 +106,13 @@ def _discard(unit: Unit, item: Discard) -> str | None:
     ).first()
     if row is None:
         return None
-    if row.outcome in (None, "refused"):
-        unit.execute("DELETE FROM outbox WHERE id = :id", id=row.id)
-        asked = _named(Wish(*row[:-1]))
+    *columns, outcome = row
+    if outcome in (None, "refused"):
+        wish = Wish(*columns)
+        unit.execute("DELETE FROM outbox WHERE id = :id", id=wish.id)
+        asked = _named(wish)
         unit.emit("order_discarded", data={**asked, "by": item.by, "asked_by": asked["by"]})
-    return row.outcome or "waiting"
+    return outcome or "waiting"
 
 
 def forget(unit: Unit, jobs: Sequence[int]) -> None:

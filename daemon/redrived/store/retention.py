@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Row
 
 from redrive.lifecycle import JobState
 from redrived.store import outbox
@@ -137,15 +136,15 @@ def _remove(unit: Unit, table: str, key: str, condition: str, **parameters: int)
     return removed.rowcount
 
 
-def _remove_jobs(unit: Unit, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[int]:
-    jobs = [(row.id,) for row in rows]
+def _remove_jobs(unit: Unit, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    jobs = [(id,) for id, *_ in rows]
     these = f"IN (SELECT r.job FROM {unit.database.rows('job bigint')})"
     unit.over(jobs, f"DELETE FROM events WHERE job {these}")
     unit.over(jobs, f"DELETE FROM jobs WHERE id {these}")
     ids = [id for (id,) in jobs]
     _remove_notes(unit, "job", ids)
     outbox.forget(unit, ids)
-    for (queue, task, state), n in Counter(row[1:] for row in rows).items():
+    for (queue, task, state), n in Counter(tuple(row[1:]) for row in rows).items():
         unit.moved(queue, task, JobState(state), None, n)
     return ids
 

@@ -27,7 +27,7 @@ class Rounds:
             )
             known = self._unit.execute(
                 "SELECT pipeline FROM batches WHERE name = :name", name=batch
-            ).scalar_one()
+            ).scalar()
             if known != pipeline:
                 raise WrongState(
                     f"the batch {batch!r} is one of pipeline {known!r}",
@@ -48,9 +48,10 @@ class Rounds:
             batch=batch,
             step=step.name,
         ).first()
-        if newest is not None and newest.opened_at is None:
-            return int(newest.round)
-        number = 1 if newest is None else newest.round + 1
+        last, opened_at = newest or (0, None)
+        if newest is not None and opened_at is None:
+            return int(last)
+        number = int(last) + 1
         self._unit.execute(
             "INSERT INTO gates (batch, step, round, unsettled, waiting, first_pass)"
             " VALUES (:batch, :step, :round, 0, 0, 0) ON CONFLICT (batch, step, round) DO NOTHING",

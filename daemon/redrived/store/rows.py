@@ -1,8 +1,8 @@
 """Batches of rows, as statements read them: `FROM {rows}`, and `r.` before a column.
 
 A batch is one JSON parameter, which both databases take apart by themselves. SQLite is twice as
-fast with bare values, so where rows have nothing to do with each other they may go in chunks;
-and it gives many rows back as one, because each row that the driver fetches lets go of the
+fast with bare values, so where rows have nothing to do with each other they go in chunks; and it
+gives many rows back as one, because each row that the driver fetches lets go of the
 interpreter's lock and then has to wait for it.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-CHUNKS = (512, 64)  # rows; of few sizes, because each is a statement that stays prepared
+CHUNKS = (512, 64, 8, 1)  # rows; of few sizes, because each is a statement that stays prepared
 
 Columns = tuple[str, ...]  # each is "name" (text) or "name type"
 

@@ -166,7 +166,7 @@ def _cancel(unit: Unit, wish: RunAct, courses: Courses, course: Course) -> RunAc
     courses.go_on(course)
     courses.write()
     acted = _on_jobs(unit, wish, jobs)
-    state = unit.execute("SELECT state FROM runs WHERE id = :id", id=course.id).scalar_one()
+    state = unit.execute("SELECT state FROM runs WHERE id = :id", id=course.id).scalar()
     running = [each for each in acted if each.running is not None]
     return RunActed(id=course.id, state=state, running=running)
 

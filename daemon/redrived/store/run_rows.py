@@ -143,7 +143,7 @@ def load(unit: Unit, ids: Iterable[int], *, locked: bool = True) -> list[Course]
         f"SELECT {_names(_RUN, 'runs')} FROM {source} JOIN runs ON runs.id = r.run"
         f" ORDER BY runs.id{lock}",
     )
-    rows: list[dict[str, Any]] = [dict(row) for row in runs.mappings()]
+    rows: list[dict[str, Any]] = [dict(zip(_RUN, row, strict=True)) for row in runs]
     known = catalog.definitions(unit, {_version(row) for row in rows})
     courses: dict[int, Course] = {}
     for row in rows:
@@ -154,8 +154,8 @@ def load(unit: Unit, ids: Iterable[int], *, locked: bool = True) -> list[Course]
         f"SELECT {_names(_STEP, 'steps')} FROM {source} JOIN steps ON steps.run_id = r.run"
         " ORDER BY steps.run_id, steps.place",
     )
-    for written in steps.mappings():
-        step = msgspec.convert(dict(written), StepRow)
+    for written in steps:
+        step = msgspec.convert(dict(zip(_STEP, written, strict=True)), StepRow)
         courses[step.run_id].steps[step.name] = step
     return list(courses.values())
 

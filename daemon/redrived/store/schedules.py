@@ -164,7 +164,8 @@ def _running(unit: Unit, schedule: str) -> str | None:
     found = unit.execute(f"{_RUNNING} AND schedule = :schedule LIMIT 1", schedule=schedule).first()
     if found is None:
         return None
-    return f"job {found.job}" if found.job is not None else f"r{found.run}"
+    _, job, run = found
+    return f"job {job}" if job is not None else f"r{run}"
 
 
 def _outcome_of_overlap(unit: Unit, item: Fire) -> str:
@@ -173,7 +174,7 @@ def _outcome_of_overlap(unit: Unit, item: Fire) -> str:
     queued = unit.execute(
         "SELECT count(*) FROM slots WHERE schedule = :schedule AND outcome = 'queued'",
         schedule=item.schedule,
-    ).scalar_one()
+    ).scalar()
     return "queued" if queued < item.most_queued else "skipped"
 
 

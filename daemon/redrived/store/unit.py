@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, Executable
+from sqlalchemy import Connection, Executable
 
 from redrive.lifecycle import JobState
+from redrived.store.answers import DriverRows, Rows
 from redrived.store.database import Database
 from redrived.store.receipts import WRITE, Receipt
 from redrived.store.rows import CHUNKS, Columns, as_one, chunked
@@ -36,7 +37,6 @@ ASIDE: Mapping[tuple[str, str | None], str] = MappingProxyType(
     }
 )
 
-Rows = CursorResult[*tuple[Any, ...]]
 Records = TypeVar("Records")
 
 _encode = msgspec.json.Encoder().encode
@@ -79,6 +79,7 @@ class Unit:
         self.database = database
         self.node = node
         self.now = now
+        self._driver = database.driver(connection)
         self._events: list[EventRow] = []
         self._moves: list[tuple[Tally, int]] = []
         self._receipts: list[Receipt] = []
@@ -89,10 +90,12 @@ class Unit:
     def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
         """Run one statement; a string may use named parameters."""
         if not isinstance(statement, str):
-            return self.connection.execute(statement, parameters)
-        # To the driver as it is: SQLAlchemy would spend as long on it as SQLite does.
-        spelled = statement if self.database.is_sqlite else _for_psycopg(statement)
-        return self.connection.exec_driver_sql(spelled, parameters)
+            return cast("Rows", self.connection.execute(statement, parameters))
+        if self._driver is not None:
+            # SQLAlchemy would spend as long on it as SQLite does.
+            return DriverRows(self._driver.execute(statement, parameters))
+        through = self.connection.exec_driver_sql(_for_psycopg(statement), parameters)
+        return cast("Rows", through)
 
     def over(self, rows: object, statement: str, **parameters: Any) -> Rows:
         """Run one statement over a batch of rows, given as arrays; see `Database.rows`."""
@@ -105,17 +108,16 @@ class Unit:
 
         Answers how many rows of its table it changed.
         """
+        if self._driver is None:
+            one = statement.replace("{rows}", self.database.rows(*columns))
+            return self.over(rows, one, **parameters).rowcount if rows else 0
         done = changed = 0
-        for size in CHUNKS if self.database.is_sqlite else ():
+        for size in CHUNKS:
             while len(rows) - done >= size:
                 by_chunk = chunked(statement, columns, size)
                 chunk = by_chunk.parameters(rows[done : done + size], parameters)
-                changed += self.connection.exec_driver_sql(by_chunk.text, chunk).rowcount
+                changed += self._driver.execute(by_chunk.text, chunk).rowcount
                 done += size
-        if done < len(rows):
-            source = self.database.rows(*columns)
-            one = statement.replace("{rows}", source)
-            changed += self.over(rows[done:], one, **parameters).rowcount
         return changed
 
     def fetch(
@@ -123,10 +125,11 @@ class Unit:
     ) -> Records:
         """Many rows of a question, in its order."""
         if self.database.is_sqlite:
-            text = self.execute(as_one(columns, rest), **named).scalar_one()
+            text = self.execute(as_one(columns, rest), **named).scalar()
             return rows.decode(f"[{text or ''}]")
         # The driver's own rows, all at once: through SQLAlchemy each would be fetched by itself.
-        cursor = self.execute(f"SELECT {', '.join(columns)} {rest}", **named).cursor
+        question = _for_psycopg(f"SELECT {', '.join(columns)} {rest}")
+        cursor = self.connection.exec_driver_sql(question, named).cursor
         return msgspec.convert(cursor.fetchall() if cursor else [], rows.type)
 
     def lock(self, what: str) -> None:
@@ -197,7 +200,7 @@ class Unit:
 
     def next_ids(self, counter: str, n: int) -> range:
         """`n` numbers that nobody else gets."""
-        last = self.execute(_TAKE, name=counter, n=n).scalar_one()
+        last = self.execute(_TAKE, name=counter, n=n).scalar()
         return range(last - n + 1, last + 1)
 
     def mark(self) -> tuple[int, int]:
