@@ -156,6 +156,15 @@ async def test_marking_freezes_the_list_and_counts_what_waits() -> None:
         assert "1 marked" in stage.text
 
 
+async def test_another_order_of_a_frozen_list_is_another_picture() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "u")
+        await stage.pass_time(60)
+        assert "frozen 1m00s" in stage.text
+        await stage.press("S")
+        assert "frozen 0.0s" in stage.text
+
+
 async def test_a_range_is_marked_by_moving() -> None:
     async with on_stage() as stage:
         await stage.press("2", "v", "down", "down", "v")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
+import pytest
 from msgspec.structs import replace
 
 from redrive.models import Event
@@ -11,6 +12,7 @@ from redrive.protocol.commands import ControlRedrive, Undo
 from redrive.protocol.queries import ListJobs, ListRuns, ReadLog
 from redrive.protocol.rows import Attention
 from redrive_tui.formatting import Look
+from redrive_tui.liveness import LATE_AFTER
 from redrive_tui.screens.dead import DeadPane
 from redrive_tui.screens.events import EventsPane
 from redrive_tui.screens.nodes import JOBS_SHOWN, TAIL
@@ -307,6 +309,30 @@ async def test_freezing_holds_what_is_shown_until_it_is_thawed() -> None:
         assert "job_killed" not in stage.text
         await stage.press("u")
         assert "job_killed" in stage.text
+
+
+@pytest.mark.parametrize("width", [120, 80, 60])
+async def test_what_is_frozen_says_so_at_the_top_and_grows_no_older(width: int) -> None:
+    async with on_stage(size=(width, 30)) as stage:
+        await stage.press("7", "u")
+        seen = stage.grid[3:]
+        mirror = stage.console.mirror
+        mirror.apply([Event(seq=mirror.seq + 1, at=incident.NOW, type="job_killed", job=7)])
+        await stage.pass_time(2 * LATE_AFTER)
+        assert stage.grid[3:] == seen
+        assert "live" in stage.grid[0]
+        assert "frozen 10s, 1 change waiting (u shows)" in stage.grid[0]
+        await stage.press("u")
+        assert stage.grid[3:] != seen
+        assert "frozen" not in stage.text
+
+
+async def test_a_frozen_screen_that_is_read_again_is_another_picture() -> None:
+    async with on_stage() as stage:
+        await stage.press("3", "u")
+        await stage.pass_time(60)
+        await stage.press("]")
+        assert "frozen 0.0s" in stage.grid[0]
 
 
 async def test_a_pane_can_be_zoomed_and_given_back() -> None:

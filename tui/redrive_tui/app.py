@@ -94,7 +94,7 @@ class Console(App[None]):
         )
         self._been: deque[Visit] = deque(maxlen=STEPS_BACK)
         self._here = Visit("overview")
-        self._dated: tuple[int, str, bool, int] | None = None  # when the header was written
+        self._dated: tuple[object, ...] | None = None  # when the header was written
         self._settling: Worker[None] | None = None
         self._visited: dict[str, Pane] = {}  # mounted when first looked at
         self.header = Panel([[]], id="header")
@@ -150,7 +150,7 @@ class Console(App[None]):
     def show_frame(self) -> None:
         width = self.size.width
         now, link = self.mirror.clock.monotonic(), self.mirror.link
-        dated = (int(now), link.word, link.is_fresh(now), width)
+        dated = (int(now), link.word, link.is_fresh(now), width, self.pane.standstill)
         if dated != self._dated:  # an age in tenths would keep the line busy for nothing
             self._dated = dated
             self.header.lines = [self._header(width)]
@@ -175,6 +175,7 @@ class Console(App[None]):
             self.settings.look,
             width,
             read_only=self.settings.read_only,
+            standstill=self.pane.words_for_the_header,
         )
 
     @work(group="fates", exit_on_error=False)

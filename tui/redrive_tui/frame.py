@@ -24,20 +24,27 @@ TABS: Mapping[str, str] = {
 }
 
 
-def header(mirror: Mirror, address: str, look: Look, width: int, *, read_only: bool) -> Line:
-    """The environment in its colour at the left, the link in words at the right."""
-    link, role = words(mirror.link, mirror.clock.monotonic())
+def header(
+    mirror: Mirror, address: str, look: Look, width: int, *, read_only: bool, standstill: str = ""
+) -> Line:
+    """The environment in its colour at the left, the link in words at the right.
+
+    A screen that stands still says so beside the link, which may be as live as ever.
+    """
+    told: Line = [words(mirror.link, mirror.clock.monotonic())]
+    if standstill:
+        told = [(standstill, "warning"), ("  ", ""), *told]
     clock = look.time(mirror.now())
     welcome, status = mirror.welcome, mirror.status
     if welcome is None:
         left: Line = [(" redrive ", "environment:grey"), (f"  {address}", "dim")]
-        return _spread(left, [[(link, role)], [(clock, "dim")]], width)
+        return _spread(left, [told, [(clock, "dim")]], width)
     name = clean(welcome.environment or welcome.node, 24)
     nodes = len(status.nodes) if status else 0
     left = [(f" {name} ", f"environment:{welcome.colour or 'blue'}"), ("  ", "")]
     left += [(plural(nodes, "node"), "text"), (f"  {address}", "dim")]
     rights = "read only" if read_only or welcome.role == "viewer" else "operator"
-    right: list[Line] = [[(link, role)], [(clock, "text")]]
+    right: list[Line] = [told, [(clock, "text")]]
     right.append([(f"{clean(welcome.who, 24)} {rights}".strip(), "dim")])
     right.append([(f"seq {count(mirror.seq)}", "dim")])
     return _spread(left, right, width)

@@ -121,10 +121,10 @@ class DeadPane(Pane):
     @on(RecordTable.Moved, "#dead-groups")
     def _advise(self) -> None:
         group = self.table.current
-        self.guidance.lines = guidance_lines(group, self.desk.mirror.as_of) if group else []
+        self.guidance.lines = guidance_lines(group, self.as_of) if group else []
 
     def _cells(self, group: GroupRow) -> list[Line]:
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         cause: Line = [
             (f"{look.glyph('dead')} ", "dead"),
             (clean(group.signature or group.error_type), "text"),

@@ -132,7 +132,7 @@ class JobPane(JobActions):
         job = self.current_job
         if job is None:
             return []
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         word = state_word(job, now)
         return [
             (f"{job.id}  {clean(job.task, 80)}  ", "strong"),
@@ -165,7 +165,7 @@ class JobPane(JobActions):
         return [*line, ("  searched ", "dim"), (output.sought, "accent")] if output.sought else line
 
     def _page(self, reply: JobReply, width: int) -> list[Line]:
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         match self.tab:
             case "args":
                 return args_lines(reply.job)

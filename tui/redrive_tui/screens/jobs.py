@@ -13,7 +13,7 @@ from redrive.models import Job
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.export import FORMATS, export
-from redrive_tui.formatting import Line, apart, count, duration, plural, word_of
+from redrive_tui.formatting import Line, apart, count, word_of
 from redrive_tui.job_cells import job_cells
 from redrive_tui.job_list import JobList
 from redrive_tui.job_pages import PAGE
@@ -69,7 +69,7 @@ class JobsPane(JobActions):
         self._read_when = 0
         self._fetched_at = 0.0
         self._fetching: Worker[None] | None = None
-        self._frozen_at: tuple[float, int] | None = None  # since when, and at which event
+        self.frozen = False  # by `u`; marks freeze it as well
 
     def compose(self) -> ComposeResult:
         yield self.top
@@ -127,6 +127,8 @@ class JobsPane(JobActions):
         source, which, marks = self.desk.source, self.list, self.table.marks
         try:
             self.table.restart(await which.page(source, 0))
+            if self.is_frozen:
+                self.stand_still()
             self._read_when = self.desk.mirror.now()
             self.hidden = 0
             if marks and which.where:
@@ -149,6 +151,7 @@ class JobsPane(JobActions):
     def tick(self) -> None:
         super().tick()
         self.catch_up()
+        self.table.repaint()
         waited = self.desk.mirror.clock.monotonic() - self._fetched_at
         if waited >= REREAD_EVERY and (self._fetching is None or self._fetching.is_finished):
             self.table.want_again()
@@ -182,38 +185,31 @@ class JobsPane(JobActions):
             parts.append((f"{count(len(marks))} marked", "marked"))
         if self.hidden:
             parts.append((f"{count(self.hidden)} hidden by the filter", "warning"))
-        if self._frozen_at is not None:
-            since, seq = self._frozen_at
-            frozen = duration(self.desk.mirror.clock.monotonic() - since)
-            waiting = plural(self.desk.mirror.seq - seq, "change")
-            parts.append((f"frozen {frozen}, {waiting} waiting (u shows)", "warning"))
+        if self.is_frozen:
+            parts.append((self.standstill_words, "warning"))
         if not parts and self.list.sort == "-id" and (above := table.in_view().start):
             parts.append((f"{count(above)} newer above (g shows)", "dim"))
         return [span for part in parts for span in ((" · ", "dim"), part)][1:]
 
     # Marks freeze the order: what is being chosen from does not move.
 
-    @property
-    def is_frozen(self) -> bool:
-        return self._frozen_at is not None
-
     @on(JobTable.Marked)
     def _marked(self) -> None:
         if not (self.table.has_marks or self.frozen):
             self.hidden = 0
-            self._frozen_at = None
+            self.standstill = None
             self.reread()
-        elif self._frozen_at is None:
-            self._frozen_at = self._moment()
+        elif not self.is_frozen:
+            self.stand_still()
         self.catch_up()
 
     def freeze(self) -> None:
         """`u`: stop moving; pressed again, show what has changed, marks or not."""
         self.frozen = not self.is_frozen
         if self.frozen:
-            self._frozen_at = self._moment()
+            self.stand_still()
         else:
-            self._frozen_at = None
+            self.standstill = None
             self._thaw()
         self.catch_up()
 
@@ -221,11 +217,17 @@ class JobsPane(JobActions):
     async def _thaw(self) -> None:
         await self.guarded(self.read())
         if self.table.has_marks:
-            self._frozen_at = self._moment()
+            self.stand_still()
         self.catch_up()
 
-    def _moment(self) -> tuple[float, int]:
-        return self.desk.mirror.clock.monotonic(), self.desk.mirror.seq
+    def reread(self) -> None:
+        """While it is frozen nothing is renewed: `u` shows what has changed."""
+        if not self.is_frozen:
+            super().reread()
+
+    @property
+    def words_for_the_header(self) -> str:
+        return ""  # they stand below, with the marks
 
     @on(JobTable.AllWanted)
     def _mark_all(self) -> None:

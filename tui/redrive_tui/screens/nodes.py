@@ -122,7 +122,7 @@ class NodesPane(JobActions):
         self.reread()
 
     def _node_cells(self, node: NodeRow) -> list[Line]:
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         cpu = list(self.desk.mirror.cpu.get(node.name, ()))
         age = duration(seconds_between(node.beat_at, now))
         state = liveness(node, now)
@@ -148,7 +148,7 @@ class NodesPane(JobActions):
         ]
 
     def _job_cells(self, job: Job) -> list[Line]:
-        now = self.desk.mirror.as_of
+        now = self.as_of
         vitals = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
         cpu = vitals.cpu if vitals is not None else None
         memory = vitals.memory if vitals is not None else None

@@ -35,7 +35,7 @@ class OverviewPane(Pane):
         super().__init__(desk)
         self.queues = RecordTable[QueueRow](
             QUEUE_COLUMNS,
-            lambda row: queue_cells(row, self.desk),
+            lambda row: queue_cells(row, self.desk, self.as_of),
             lambda row: row.name,
             id="overview-queues",
             empty="no queue has been used yet",
@@ -82,7 +82,7 @@ class OverviewPane(Pane):
         status = mirror.status
         if status is None:
             return
-        now = mirror.as_of
+        now = self.as_of
         self.queues.show(status.queues)
         self.attention.show(status.attention)
         self.due.show([due for due in status.due if due.at - now <= SOON])
@@ -107,7 +107,7 @@ class OverviewPane(Pane):
         return [[(look.time(due.at), "dim")], [what, (f" in {name}", "dim")]]
 
     def _node_cells(self, node: NodeRow) -> list[Line]:
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         name: Line = [(clean(node.name, 40), "strong")]
         state = liveness(node, now)
         cpu = list(self.desk.mirror.cpu.get(node.name, ()))

@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from redrive.errors import RedriveError
 from redrive_tui.acting import Intent, Severity
 from redrive_tui.command_log import CommandLog
-from redrive_tui.formatting import Look
+from redrive_tui.formatting import Look, duration, plural
 from redrive_tui.mirror import Mirror
 from redrive_tui.source import Source
 from redrive_tui.widgets.lines import Lines
@@ -41,6 +41,14 @@ class Desk(Struct, frozen=True, kw_only=True):
     mirror: Mirror
     log: CommandLog
     look: Look
+
+
+class Standstill(Struct, frozen=True, kw_only=True):
+    """When a picture was taken that does not change any more."""
+
+    began: float  # monotonic seconds
+    at: int
+    seq: int
 
 
 class Pane(Vertical):
@@ -89,7 +97,7 @@ class Pane(Vertical):
     def __init__(self, desk: Desk) -> None:
         super().__init__(id=self.context)
         self.desk = desk
-        self.frozen = False  # by `u`: what is shown stays
+        self.standstill: Standstill | None = None
         self._has_read = False
         self._read_at = 0.0
         self._read_took = 0.0
@@ -137,21 +145,51 @@ class Pane(Vertical):
 
     def tick(self) -> None:
         """Called a few times a second while this screen is the one that is seen."""
-        if not self.is_frozen:
-            self.catch_up()
-            if self._has_news() and not self._reading:
-                self.reread()
+        if self.is_frozen:
+            return
+        self.catch_up()
+        if self._has_news() and not self._reading:
+            self.reread()
         for lines in self.query(Lines):
             lines.repaint()
 
     @property
     def is_frozen(self) -> bool:
-        return self.frozen
+        return self.standstill is not None
 
     def freeze(self) -> None:
-        self.frozen = not self.frozen
-        if not self.frozen:
+        """`u`: what is shown stays as it is; pressed again, it goes on."""
+        if self.is_frozen:
+            self.standstill = None
             self.reread()
+        else:
+            self.stand_still()
+
+    def stand_still(self) -> None:
+        """The picture is that of now."""
+        mirror = self.desk.mirror
+        self.standstill = Standstill(
+            began=mirror.clock.monotonic(), at=mirror.as_of, seq=mirror.seq
+        )
+
+    @property
+    def standstill_words(self) -> str:
+        """For how long nothing has moved, and how much would have; empty when it does."""
+        if self.standstill is None:
+            return ""
+        mirror = self.desk.mirror
+        lasted = duration(mirror.clock.monotonic() - self.standstill.began)
+        waiting = plural(mirror.seq - self.standstill.seq, "change")
+        return f"frozen {lasted}, {waiting} waiting (u shows)"
+
+    @property
+    def words_for_the_header(self) -> str:
+        return self.standstill_words
+
+    @property
+    def as_of(self) -> int:
+        """The instant that ages are told for: nothing grows older in a picture."""
+        return self.standstill.at if self.standstill is not None else self.desk.mirror.as_of
 
     def reread(self) -> None:
         """Read at once; what is being read already may be about something else by now."""
@@ -168,6 +206,8 @@ class Pane(Vertical):
         try:
             if await self.guarded(self.read()):
                 self._has_read = True
+                if self.is_frozen:
+                    self.stand_still()  # with what was just read
             else:
                 self._read_seq = -1  # whatever there is, it is news
         finally:

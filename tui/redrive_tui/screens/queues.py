@@ -44,9 +44,9 @@ QUEUE_COLUMNS = [
 ]
 
 
-def queue_cells(queue: QueueRow, desk: Desk) -> list[Line]:
+def queue_cells(queue: QueueRow, desk: Desk, now: int) -> list[Line]:
     """A queue as a row, here and on the overview."""
-    now, look = desk.mirror.as_of, desk.look
+    look = desk.look
     throughput = desk.mirror.throughput.get(queue.name)
     limit = "-" if queue.concurrency is None else str(queue.concurrency)
     dead, later = queue.states.get("dead", 0), queue.scheduled or 0
@@ -110,7 +110,7 @@ class QueuesPane(Pane):
         super().__init__(desk)
         self.table = RecordTable[QueueRow](
             QUEUE_COLUMNS,
-            lambda row: queue_cells(row, self.desk),
+            lambda row: queue_cells(row, self.desk, self.as_of),
             lambda row: row.name,
             empty="no queue has been used yet",
         )
@@ -133,7 +133,7 @@ class QueuesPane(Pane):
         self.detail.lines = self._details(queue) if queue is not None else []
 
     def _details(self, queue: QueueRow) -> list[Line]:
-        look, now = self.desk.look, self.desk.mirror.as_of
+        look, now = self.desk.look, self.as_of
         limits = [f"priority {queue.priority}", f"{queue.reserved} slots reserved"]
         limits.append(f"at most {queue.concurrency} at once" if queue.concurrency else "no limit")
         limits += [f"at most {queue.rate}"] if queue.rate else []

@@ -134,7 +134,7 @@ class RunsPane(Pane):
             [(f"{self.desk.look.glyph(word)} {run.state}", word)],
             [(clean(run.status, 80), "text")] if run.status != run.state else [],
             self._step_row(run),
-            [(ago(run.created_at, self.desk.mirror.as_of), "dim")],
+            [(ago(run.created_at, self.as_of), "dim")],
         ]
 
     def _step_row(self, run: Run) -> Line:
@@ -150,7 +150,7 @@ class RunsPane(Pane):
         return (glyph, word) if glyph != " " else WAITING
 
     def _step_cells(self, step: StepState) -> list[Line]:
-        now = self.desk.mirror.as_of
+        now = self.as_of
         word = word_of(step.state)
         told: Line = []
         if step.error is not None:
@@ -194,7 +194,7 @@ class RunsPane(Pane):
     def _gate(self, batch: BatchRow) -> Line:
         for gate in batch.gates:
             if gate.opened_at is None and gate.opens_at is not None:
-                return [(f"opens {until(gate.opens_at, self.desk.mirror.as_of)}", "scheduled")]
+                return [(f"opens {until(gate.opens_at, self.as_of)}", "scheduled")]
             if gate.opened_at is None:
                 return [(f"{count(gate.unsettled)} to settle", "dim")]
         return []

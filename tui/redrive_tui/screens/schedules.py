@@ -58,7 +58,7 @@ class SchedulesPane(Pane):
         self._describe()
 
     def _cells(self, row: ScheduleRow) -> list[Line]:
-        now, look = self.desk.mirror.as_of, self.desk.look
+        now, look = self.as_of, self.desk.look
         next_at: Line = [("-", "dim")]
         if row.next and not row.paused:
             next_at = [
@@ -94,7 +94,7 @@ class SchedulesPane(Pane):
         self.detail.lines = self._details(row) if row is not None else []
 
     def _details(self, row: ScheduleRow) -> list[Line]:
-        look, now = self.desk.look, self.desk.mirror.as_of
+        look, now = self.desk.look, self.as_of
         facts = f"starts {clean(row.what, 80)} · zone {clean(row.timezone, 40)} · missed: {clean(row.missed, 40)}"
         lines: list[Line] = [[(clean(row.name, 80), "strong"), (f"  {facts}", "dim")]]
         if row.paused:
