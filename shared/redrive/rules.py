@@ -92,9 +92,9 @@ class Rulebook:
             return _outright(evidence.said, evidence)
         return _observed(evidence)
 
-    def classify_text(self, text: str) -> dict[str, Json]:
-        """What `redrive classify` prints about a text that somebody met somewhere."""
-        found = self.classify(Evidence(message=text))
+    def classify_text(self, text: str, task: str | None = None) -> dict[str, Json]:
+        """What `redrive classify` says about a text that somebody met somewhere."""
+        found = self.classify(Evidence(message=text, task=task))
         return {
             "category": found.category,
             "error_type": found.error_type,

@@ -28,17 +28,7 @@ from redrived.store import events
 
 
 async def classify(engine: Engine, asker: Asker, request: Classify) -> ClassifyReply:
-    evidence = Evidence(message=request.text, task=request.task)
-    found = engine.definitions.rulebook.classify(evidence)
-    return ClassifyReply(
-        category=found.category,
-        error_type=found.error_type,
-        message=request.text,
-        user_message=found.user_message,
-        guidance=found.guidance,
-        should_retry=found.should_retry,
-        rule=found.rule,
-    )
+    return ClassifyReply(**engine.definitions.rulebook.classify_text(request.text, request.task))
 
 
 async def show_policy(engine: Engine, asker: Asker, request: ShowPolicy) -> PolicyReply:

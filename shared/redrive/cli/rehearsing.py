@@ -56,26 +56,16 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
 
     The rules are those of the config file, whether a daemon has read it or not.
     """
-    from redrive.rules import Evidence, Rulebook
+    from redrive.rules import Rulebook
 
     config = settings.whole_config().config
     if task is not None and task not in config.tasks:
         raise NotFound(f"there is no task {task!r}", hint=_there_are(config.tasks))
-    rulebook = Rulebook(config.errors)
-    found = rulebook.classify(Evidence(message=text, task=task))
-    shown = {
-        "category": found.category,
-        "error_type": found.error_type,
-        "message": text,
-        "user_message": found.user_message,
-        "guidance": found.guidance,
-        "should_retry": found.should_retry,
-        "rule": found.rule,
-    }
+    shown = Rulebook(config.errors).classify_text(text, task)
     if settings.as_json:
         print_json(shown)
     else:
-        shown["should_retry"] = "yes" if found.should_retry else "no"
+        shown["should_retry"] = "yes" if shown["should_retry"] else "no"
         print_fields((name.replace("_", " "), value) for name, value in shown.items())
 
 
