@@ -46,7 +46,7 @@ def _ask(connection: Connection, request: ListEvents, limit: int) -> list[Event]
     job = check_ids([request.id])[0]
     found = events.of_job(connection, job, request.after, limit)
     if not found and request.after == 0 and jobs.get(connection, job) is None:
-        raise NotFound(f"there is no job {job}", hint="its events went with it")
+        raise NotFound(f"there is no job {job}", hint="it never was, or its events went with it")
     return found
 
 

@@ -81,7 +81,7 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
 
     job, pinned, past, head = await engine.store.read(ask)
     if job is None:
-        raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists those there are")
+        raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists them")
     definition = engine.definitions.tasks.get(job.task)
     policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
     policy = engine.definitions.step_policy(pinned, job.step) or policy

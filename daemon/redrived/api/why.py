@@ -37,7 +37,7 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
 
     job, last, lane = await engine.store.read(ask)
     if job is None or lane is None:
-        raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists those there are")
+        raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
     return explain(job, _circumstances(engine, job, last, lane, now))
 
 

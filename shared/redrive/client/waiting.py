@@ -65,7 +65,7 @@ async def _ended(client: Asked, ids: list[str]) -> dict[str, str]:
         found = {str(job.id): job.state for job in page.jobs}
         for id in asked:
             if id not in found:
-                raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists what there is")
+                raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
             if found[id] in FINISHED:
                 ends[id] = str(found[id])
     for id in ids:
