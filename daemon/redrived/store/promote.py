@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from redrived.store.answers import Rows
 from redrived.store.tables import DUE
 from redrived.store.turns import apart
 from redrived.store.unit import Unit
@@ -21,21 +22,29 @@ class Promoted(Struct, frozen=True):
 @apart()
 def promote(unit: Unit, limits: Sequence[int]) -> list[Promoted]:
     """Move up to `limit` due jobs to ready; several asking at once get one answer."""
-    promoted = unit.execute(
-        "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
-        " WHERE waits = 'due' AND available_at <= :now"
-        f" ORDER BY available_at, id LIMIT :limit{unit.database.skip_locked})"
-        " RETURNING queue, task, state",
-        now=unit.now,
-        limit=max(limits),
-    ).all()
-    for (queue, task, state), n in Counter(map(tuple, promoted)).items():
-        unit.waiting(queue, task, state, DUE, -n)
+    limit = max(limits)
+    # A retry is counted alike asleep and awake: which of them woke, nobody need be told.
+    retries = _wake(unit, limit, "AND state = 'retry'").rowcount
+    others = _wake(unit, limit - retries, "RETURNING queue, task, state").all()
+    for (queue, task, state), moved in Counter(map(tuple, others)).items():
+        unit.waiting(queue, task, state, DUE, -moved)
+    n = retries + len(others)
+    if n:
         unit.made_ready()
     next_due = unit.execute(
         "SELECT available_at FROM jobs WHERE waits = 'due' ORDER BY available_at, id LIMIT 1"
     ).scalar()
-    return [Promoted(len(promoted), next_due)] * len(limits)
+    return [Promoted(n, next_due)] * len(limits)
+
+
+def _wake(unit: Unit, limit: int, rest: str) -> Rows:
+    return unit.execute(
+        "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
+        " WHERE waits = 'due' AND available_at <= :now"
+        f" ORDER BY available_at, id LIMIT :limit{unit.database.skip_locked}) {rest}",
+        now=unit.now,
+        limit=limit,
+    )
 
 
 class KeyLimit(NamedTuple):
