@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from redrive.config.sections import ManualRetry
+from redrive.deciding.because import spell
 from redrive.errors import NotAllowed, RedriveError, TryLater
 from redrive.instants import SECOND
 from redrive.lifecycle import Reason
@@ -36,7 +39,7 @@ def refusal(
     if wait <= 0:
         return None
     return TryLater(
-        f"it was requeued less than {rules.cooldown:g} s ago",
-        hint=f"allowed again in {wait:.0f} s, or with --force",
+        f"it was requeued less than {spell(rules.cooldown)} ago",
+        hint=f"allowed again in {spell(ceil(wait))}, or with --force",
         retry_after=wait,
     )

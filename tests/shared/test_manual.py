@@ -30,6 +30,20 @@ def test_a_cooldown_says_when_it_is_over() -> None:
     assert "allowed again in 40 s" in str(refused)
 
 
+def test_a_wait_is_told_as_people_tell_it() -> None:
+    hourly = ManualRetry(cooldown=3600.0)
+    refused = refusal(**{**FACTS, "rules": hourly, "last_manual_at": NOW - 60 * SECOND})
+    assert refused is not None
+    assert refused.message == "it was requeued less than 60 min ago"
+    assert refused.hint == "allowed again in 59 min, or with --force"
+
+
+def test_a_wait_that_is_nearly_over_is_not_told_as_over() -> None:
+    refused = refusal(**{**FACTS, "last_manual_at": NOW - 60 * SECOND + SECOND // 5})
+    assert refused is not None
+    assert refused.hint == "allowed again in 1 s, or with --force"
+
+
 def test_the_cooldown_ends() -> None:
     assert refusal(**{**FACTS, "last_manual_at": NOW - 60 * SECOND}) is None
 
