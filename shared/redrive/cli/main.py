@@ -198,7 +198,7 @@ def _complain(message: str, hint: str = "") -> None:
 
 def _in_our_words(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        return f"{_label(error.param)}{error.message}"
+        return f"{_label(error.param)}{error.message.rstrip('.')}"
     return _uncapitalised(error.format_message())
 
 

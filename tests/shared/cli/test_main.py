@@ -279,3 +279,12 @@ def test_a_wrong_value_is_told_without_the_marks_of_the_usage_line(redrive: Redr
         "redrive: --limit: '0' is no number such as 1, 2 or 50\n"
     )
     assert "[x>=1]" not in redrive("jobs", "--help").out
+
+
+def test_a_word_that_is_not_among_the_choices_is_told_like_everything_else(
+    redrive: Redrive,
+) -> None:
+    assert redrive("completion", "nosh").err == (
+        "redrive: 'nosh' is not one of 'bash', 'zsh', 'fish'\n"
+        "  `redrive completion --help` explains it\n"
+    )
