@@ -118,6 +118,7 @@ class Database:
         self.url = make_url(url)
         self.durability: Durability = durability
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._file = str(self.path)
         self._inode: int | None = None
         if self.is_sqlite:
             self.writers, self.readers = _sqlite_engines(self.path, durability)
@@ -191,7 +192,7 @@ class Database:
     def _look_for_file(self) -> None:
         # SQLite would go on writing into a file that has no name any more.
         try:
-            found = self.path.stat().st_ino
+            found = os.stat(self._file).st_ino
         except FileNotFoundError:
             found = None
         self._inode = self._inode or found
