@@ -20,8 +20,16 @@ import pytest
 
 import redrive
 from redrive.config import ConfigRejected, load
-from redrive.config.spoken import OF_A_FAILURE, OF_A_JOB
+from redrive.config.spoken import (
+    OF_A_FAILURE,
+    OF_A_HOOK,
+    OF_A_JOB,
+    OF_A_KEY,
+    OF_A_RUN,
+    OF_A_SLOT,
+)
 from redrive.event_types import EVENT_TYPES, REDRIVE_PREFIX
+from redrive.sandbox import Sandbox
 from support.commands_doc import verbs
 from support.configuration_doc import comments, fields, places
 from support.daemon import Daemon, free_port
@@ -173,7 +181,8 @@ def test_pieces_of_config_have_only_keys_that_exist(page: Path, tmp_path: Path) 
 
 def test_every_name_that_expressions_may_speak_of_is_documented() -> None:
     assert {*OF_A_FAILURE} <= {*code(CONCEPTS)}
-    assert {*OF_A_JOB} <= {*code(DOCS / "handlers.md")}
+    elsewhere = {*OF_A_JOB, *OF_A_KEY, *OF_A_RUN, *OF_A_SLOT, *OF_A_HOOK}
+    assert elsewhere | set(Sandbox().filters) <= {*code(DOCS / "handlers.md")}
 
 
 def test_every_type_of_event_is_documented_and_no_other() -> None:
