@@ -54,6 +54,7 @@ class Dispatcher(Loop):
     ) -> None:
         super().__init__()
         self.definitions = definitions
+        self._key_limits = _key_limits(definitions)
         self.is_open = True  # a drain closes it: nothing more is leased
         self._is_asking = False
         self._standing: asyncio.Future[Leased] | None = None
@@ -76,7 +77,7 @@ class Dispatcher(Loop):
         self._pauses.when_changed.append(self._obey)
         self._timers.every("dispatch sweep", SWEEP, self.wake)
         await super().start()
-        self.look_behind_keys()
+        self._store.post(bring_forward, self._key_limits)
         self.wake()
 
     async def stop(self) -> None:
@@ -100,11 +101,13 @@ class Dispatcher(Loop):
         self._withdraw()  # before anybody hears of other rules, and enqueues
         super().wake()
 
-    def look_behind_keys(self) -> None:
-        """Jobs wait behind full keys until one of theirs ends; but the limits may be new."""
-        tasks = self.definitions.tasks.items()
-        limits = [KeyLimit(name, definition.of_each_key) for name, definition in tasks]
-        self._store.post(bring_forward, limits)
+    def use(self, definitions: Definitions) -> None:
+        """Go on by other rules; jobs that wait behind a key may go by its new limit."""
+        self.definitions = definitions
+        known, self._key_limits = self._key_limits, _key_limits(definitions)
+        if self._key_limits != known:
+            self._store.post(bring_forward, self._key_limits)
+        self.wake()
 
     def _obey(self, began: Began) -> None:
         """Pauses have changed: what lies unbegun in hands is not to begin."""
@@ -267,3 +270,8 @@ class Dispatcher(Loop):
     def _look(self, landed: Landed) -> None:
         if landed.made_ready:
             self.wake()
+
+
+def _key_limits(definitions: Definitions) -> list[KeyLimit]:
+    tasks = definitions.tasks.items()
+    return [KeyLimit(name, definition.of_each_key) for name, definition in tasks]

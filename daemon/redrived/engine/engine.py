@@ -217,15 +217,13 @@ class Engine:
         for name in self.python.pools.keys() - known:
             self.python.pools[name].start()
         self.timetable.use(config)
-        self.dispatcher.look_behind_keys()
-        self.dispatcher.wake()
 
     def define(self, definitions: Definitions) -> None:
         """Let every part ask these definitions from now on."""
         self.definitions = definitions
         self.breakers.definitions = definitions
         self.settler.definitions = definitions
-        self.dispatcher.definitions = definitions
+        self.dispatcher.use(definitions)
         self.redrives.definitions = definitions
         self.hooks.use(definitions)
 
