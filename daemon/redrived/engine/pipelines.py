@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ class Pipelines:
         self._engine = engine
         self._latest: dict[str, Entry] = {}
         self._known = 0  # versions in the catalog when it was last read
+        # One after the other: what is made by one config must not come after another's.
+        self._turn = asyncio.Lock()
 
     async def start(self) -> None:
         config = self._engine.definitions.config
@@ -47,7 +50,13 @@ class Pipelines:
 
         Playbooks are read again: their steps take queue and policy from the config.
         """
-        await self._read()
+        async with self._turn:
+            await self._read()
+            for item in self._made_by(config):
+                await self._engine.store.submit(register, item)
+            await self._read()
+
+    def _made_by(self, config: Config) -> list[Registration]:
         items = [
             Registration(
                 definition=define(name, pipeline, config),
@@ -58,9 +67,7 @@ class Pipelines:
         for entry in self._latest.values():
             if entry.definition.origin == "playbook" and entry.name not in config.pipelines:
                 items.extend(_read_again(entry, config))
-        for item in items:
-            await self._engine.store.submit(register, item)
-        await self._read()
+        return items
 
     def missing(self, config: Config) -> Iterator[str]:
         """What is to be said of schedules whose pipeline is neither in a config nor registered."""
@@ -73,14 +80,15 @@ class Pipelines:
 
     async def add(self, playbook: AddPipeline, by: str) -> Entry:
         """Register a playbook; the same text again makes no new version."""
-        config = self._engine.definitions.config
-        source = playbook.source
-        read = read_playbook(source, config, playbook.name, playbook.file)
-        item = Registration(definition=read.define(config), source=source, by=by)
-        entry = await self._engine.store.submit(register, item)
-        await self._read()
-        self._engine.use(config)
-        return entry
+        async with self._turn:
+            config = self._engine.definitions.config
+            source = playbook.source
+            read = read_playbook(source, config, playbook.name, playbook.file)
+            item = Registration(definition=read.define(config), source=source, by=by)
+            entry = await self._engine.store.submit(register, item)
+            await self._read()
+            self._engine.use(self._engine.definitions.config)
+            return entry
 
     async def look(self) -> None:
         """Take up what other nodes have registered."""

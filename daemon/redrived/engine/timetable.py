@@ -41,7 +41,7 @@ class Timetable(Loop):
         self._timers = timers
         self._is_leader = is_leader
         self._planned: dict[str, Planned] = {}
-        self._is_adopted = False
+        self._adopted: dict[str, Planned] | None = None  # those that the store knows of
         self._waiting = Waiting([], frozenset(), frozenset())
 
     async def start(self) -> None:
@@ -56,17 +56,16 @@ class Timetable(Loop):
             name: Planned(name, schedule, Timing.of(schedule))
             for name, schedule in config.schedules.items()
         }
-        self._is_adopted = False
         self.wake()
 
     async def run_once(self) -> bool:
         if not self._is_leader():
-            self._is_adopted = False
+            self._adopted = None
             return False
-        if not self._is_adopted:
-            digests = {name: planned.digest for name, planned in self._planned.items()}
-            await self._store.submit(adopt, digests)
-            self._is_adopted = True
+        planned = self._planned  # a reload may bring others meanwhile
+        if self._adopted is not planned:
+            await self._store.submit(adopt, {name: each.digest for name, each in planned.items()})
+            self._adopted = planned
         await self._fire_what_is_due()
         await self._fire_what_waited()
         return False
@@ -80,9 +79,10 @@ class Timetable(Loop):
         return fired
 
     async def rows(self, next_fires: int) -> list[ScheduleRow]:
-        names = list(self._planned)
+        planned = list(self._planned.values())
+        names = [each.name for each in planned]
         last = await self._store.read(schedules.last_fires, names, LAST)
-        return [self._row(self._planned[name], next_fires, last[name]) for name in names]
+        return [self._row(each, next_fires, last[each.name]) for each in planned]
 
     def due(self, until: int) -> list[DueRow]:
         """The next slot of each schedule that comes by then."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from redrive.errors import ConfigProblem
+from redrive.protocol.commands import AddPipeline
 from redrived.engine.engine import Engine
 from redrived.engine.reload import CHUNK
 from redrived.store.enqueue import NewJob, Order, enqueue
@@ -174,3 +175,23 @@ async def test_what_waits_behind_a_key_goes_by_the_new_limit(tmp_path: Path, mor
         (tmp_path / "go").touch()
         for id in ids:
             await bench.ended(id)
+
+
+async def test_a_playbook_that_is_added_meanwhile_brings_no_old_config_back(
+    engine: Engine,
+) -> None:
+    for turn in range(30):  # of the loop, after which it comes
+        tasks = f"[tasks.new{turn}]\ncommand = ['true']\n"
+        rewrite(engine, CONFIG + tasks)
+        reloading = asyncio.create_task(engine.reloader.reload(dry_run=False, by="me"))
+        async with asyncio.TaskGroup() as adding:
+            while not reloading.done():
+                text = f"workflow: [{{step: a, type: shell, command: 'echo {turn}'}}]"
+                playbook = AddPipeline(source=text, name=f"p{turn}")
+                adding.create_task(engine.pipelines.add(playbook, "me"))
+                for _ in range(turn):
+                    await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
+        await reloading
+        assert f"new{turn}" in engine.definitions.tasks
+        assert engine.pipelines.knows(f"p{turn}")

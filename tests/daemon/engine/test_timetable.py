@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
+from redrive.config import Config, load
 from redrive.errors import NotFound
 from redrive.protocol import commands, queries
 from redrive.protocol.rows import ScheduleRow
 from redrived.api import pausing, schedules
+from redrived.store.schedules import standings
 from support.engine import TESTER, Bench, running
+from support.engines import an_engine
 
 TASKS = """
 [tasks.say]
@@ -119,3 +123,34 @@ async def test_an_unknown_schedule_is_named_with_the_nearest(tmp_path: Path) -> 
     ) as bench:
         with pytest.raises(NotFound, match="did you mean 'night'"):
             await schedules.trigger(bench.engine, TESTER, commands.Trigger(schedule="nigth"))
+
+
+async def test_schedules_that_a_reload_brings_while_others_are_taken_up_fire(
+    tmp_path: Path,
+) -> None:
+    async with an_engine(tmp_path, TASKS + '[schedules.a]\ntask = "say"\nevery = "1h"\n') as engine:
+        timetable = engine.timetable
+        timetable.use(engine.definitions.config)
+        file = tmp_path / "config.toml"
+        file.write_text(TASKS + '[schedules.b]\ntask = "say"\nevery = "1h"\n')
+        new = load(file, {}).config
+        for turn in range(50):  # of the loop, after which they come
+            timetable.use(engine.definitions.config)
+            round_ = asyncio.create_task(timetable.run_once())
+            for _ in range(turn):
+                await asyncio.sleep(0)
+            timetable.use(new)
+            rows = asyncio.create_task(timetable.rows(1))
+            await round_
+            await timetable.run_once()
+            assert set(await engine.store.read(standings)) == {"b"}
+            assert [row.name for row in await rows] == ["b"]
+
+
+async def test_a_list_of_schedules_survives_a_reload_that_drops_them(tmp_path: Path) -> None:
+    async with an_engine(tmp_path, TASKS + '[schedules.a]\ntask = "say"\nevery = "1h"\n') as engine:
+        engine.timetable.use(engine.definitions.config)
+        rows = asyncio.create_task(engine.timetable.rows(1))
+        await asyncio.sleep(0)
+        engine.timetable.use(Config())
+        assert [row.name for row in await rows] == ["a"]
