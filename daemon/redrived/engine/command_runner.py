@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from math import inf
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -39,6 +40,7 @@ BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
 STARTED_AT_ONCE = 4  # commands until others get their turn: beats, the bus, the watchdog
 OFFERED = 0.5  # of what a slot may hold must be free, so that leases come in groups
+ROOM = 0.1  # of it is worth a part in the lease for another slot
 TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
 
 
@@ -94,10 +96,17 @@ class CommandRunner:
 
     def berths(self, free: int) -> list[Berth]:
         """Busy slots that can hold more, then the free ones."""
-        low = (slot for slot in self._slots if len(slot.waiting) <= slot.refill_at)
-        shares = ((slot, self._share(slot)) for slot in low)
-        busy = [Berth(slot, share, empty=False) for slot, share in shares if share >= OFFERED]
-        return busy + [Berth(None) for _ in range(free)]
+        return self._busy_berths() + [Berth(None) for _ in range(free)]
+
+    def _busy_berths(self) -> list[Berth]:
+        """None before one slot has come down to where it wants more; then all share the lease."""
+        low = [slot for slot in self._slots if len(slot.waiting) <= slot.refill_at]
+        if not any(self._share(slot) >= OFFERED for slot in low):
+            return []
+        shares = sorted(
+            ((slot, self._share(slot)) for slot in self._slots), key=itemgetter(1), reverse=True
+        )
+        return [Berth(slot, share, empty=False) for slot, share in shares if share >= ROOM]
 
     def busy(self) -> Counter[str]:
         """How many slots are busy, by the queue of what they run."""
@@ -217,8 +226,8 @@ class CommandRunner:
         self._ending -= 1
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._signs.last(attempt.job)
-        is_low = len(slot.waiting) <= slot.refill_at and not slot.is_long
-        self._tell(self._settler.exited(attempt, exited), at_once=is_low)
+        # What is leased next shares a commit with the ends, unless the slot has nothing left.
+        self._tell(self._settler.exited(attempt, exited), at_once=not slot.waiting)
 
     def _tell(self, done: Completed | None, *, at_once: bool) -> None:
         """Let a success reach the store, in one commit with the next lease if that is soon."""

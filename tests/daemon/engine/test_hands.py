@@ -9,7 +9,7 @@ from pathlib import Path
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
-from redrived.engine.command_runner import GIVE_BACK_AFTER, STARTED_AT_ONCE
+from redrived.engine.command_runner import GIVE_BACK_AFTER, STARTED_AT_ONCE, Slot
 from redrived.engine.definitions import COMMANDS
 from redrived.store.leases import lease
 from redrived.store.picking import Berth
@@ -52,6 +52,27 @@ async def test_commands_leased_ahead_run_in_their_order_and_are_logged_whole(
             assert await bench.told(id) == ["step_started", "action_started", "action_completed"]
 
         assert (tmp_path / "ran").read_text().split() == [str(n) for n in range(30)]
+
+
+async def test_slots_share_a_lease_once_one_of_them_runs_low(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        taken_for_tiny(bench)
+        [id] = await bench.enqueue("tiny", n=1)
+        while (attempt := bench.engine.attempts.get(id)) is None:
+            await asyncio.sleep(0)
+        await bench.ended(id)
+        commands = bench.engine.commands
+        low, half, _ = slots = [Slot() for _ in range(3)]
+        for slot, count in zip(slots, (10, 30, 60), strict=True):
+            slot.waiting.extend([attempt.job] * count)
+            slot.refill_at = 10
+        commands._slots.update(slots)
+        try:
+            assert [berth.worker for berth in commands.berths(free=0)] == [low, half]
+            low.waiting.append(attempt.job)
+            assert commands.berths(free=0) == []
+        finally:
+            commands._slots.clear()
 
 
 async def test_what_waits_behind_a_command_that_turns_out_long_goes_back(tmp_path: Path) -> None:
