@@ -101,7 +101,7 @@ class Acted(Reply, frozen=True, kw_only=True):
 
 
 class Act(Request, frozen=True, kw_only=True):
-    """A verb on ids, or on all that match a filter as it was at `as_of`.
+    """A verb on ids, or on all that match a filter.
 
     Verbs: requeue cancel kill restart run-now hold release discard.
     """
@@ -111,7 +111,7 @@ class Act(Request, frozen=True, kw_only=True):
     ids: Annotated[list[str], AtMost100k] = []
     where: str | None = None
     newest: int | None = None  # with `where`: nothing that arrived after this id
-    expected: str | None = None
+    expected: str | None = None  # the state a job must be in, or nothing is done to it
     force: bool = False
     again: bool = False  # a run may be processed anew although it has results
     from_step: str | None = None
