@@ -12,7 +12,8 @@ import shutil
 import sqlite3
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -47,24 +48,53 @@ def restore(config: Config, backup: Path) -> Restored:
         raise
     try:
         copy = examine(backup)
+        fresh = _copied(backup, database.path)  # first: it may find no room
         aside = _put_aside(database.path)
-        _put_in_place(backup, database.path)
+        fresh.rename(database.path)
+        sync(database.path.parent)
         return Restored(copy, str(database.path), aside)
     finally:
         lock.release()
         database.close()
 
 
+def _copied(backup: Path, store: Path) -> Path:
+    """The backup, whole and on disk, beside the place it is for."""
+    fresh = store.with_name(f"{store.name}.restoring")
+    try:
+        fresh.unlink(missing_ok=True)
+        with (
+            backup.open("rb") as source,
+            open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,
+        ):
+            shutil.copyfileobj(source, target, 1 << 20)
+        sync(fresh)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise RedriveError(
+            f"{backup} cannot be copied to {fresh}: {error.strerror}",
+            hint="nothing was changed; look at the rights and the room there",
+        ) from error
+    return fresh
+
+
 def _put_aside(store: Path) -> str | None:
     if not store.exists():
         return None
     _take_in_log(store)
-    aside = store.with_name(f"{store.name}.before-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
+    aside = _unused(f"{store}.before-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
     for suffix in ("-wal", "-shm", ""):
         file = store.with_name(store.name + suffix)
         if file.exists():
             file.rename(aside.with_name(aside.name + suffix))
     return str(aside)
+
+
+def _unused(name: str) -> Path:
+    """A path that is nobody's yet: another restore may have been made in the same second."""
+    names = (name if n == 1 else f"{name}-{n}" for n in count(1))
+    return next(path for path in map(Path, names) if not path.exists())
 
 
 def _take_in_log(store: Path) -> None:
@@ -74,19 +104,6 @@ def _take_in_log(store: Path) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error:
         pass  # damaged, and perhaps why it is replaced: both files are kept
-
-
-def _put_in_place(backup: Path, store: Path) -> None:
-    fresh = store.with_name(f"{store.name}.restoring")
-    fresh.unlink(missing_ok=True)
-    with (
-        backup.open("rb") as source,
-        open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target,
-    ):
-        shutil.copyfileobj(source, target, 1 << 20)
-    sync(fresh)
-    fresh.rename(store)
-    sync(store.parent)
 
 
 def main() -> None:

@@ -96,6 +96,30 @@ async def test_a_restore_brings_back_the_copy_and_keeps_what_was_there(tmp_path:
         await fill(engine.store, 1)
 
 
+async def test_a_restore_that_finds_no_room_leaves_the_store_where_it_is(tmp_path: Path) -> None:
+    config = Config(daemon=Daemon(state_dir=str(tmp_path)))
+    async with an_engine(tmp_path) as engine:
+        await fill(engine.store, 3)
+        back_up(engine.store.database.path, tmp_path / "copy.db")
+        await fill(engine.store, 4)
+    (tmp_path / "redrive.db.restoring").mkdir()  # what is in the way of the copy
+    with pytest.raises(RedriveError, match="cannot be copied") as refused:
+        restore(config, tmp_path / "copy.db")
+    assert refused.value.hint.startswith("nothing was changed")
+    assert jobs_in(tmp_path / "redrive.db") == 7
+
+
+async def test_what_was_there_is_kept_by_every_restore_of_a_second(tmp_path: Path) -> None:
+    config = Config(daemon=Daemon(state_dir=str(tmp_path)))
+    async with an_engine(tmp_path) as engine:
+        await fill(engine.store, 3)
+        back_up(engine.store.database.path, tmp_path / "copy.db")
+        await fill(engine.store, 4)
+    kept = [restore(config, tmp_path / "copy.db").aside for _ in range(3)]
+    assert len(set(kept)) == 3
+    assert [jobs_in(Path(str(path))) for path in kept] == [7, 3, 3]
+
+
 async def test_a_store_left_by_a_crash_is_kept_with_its_newest_jobs(tmp_path: Path) -> None:
     config = Config(daemon=Daemon(state_dir=str(tmp_path)))
     async with an_engine(tmp_path) as engine:
