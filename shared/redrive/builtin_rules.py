@@ -67,6 +67,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "usage_error": Kind("permanent", "The command was called wrongly", REPAIR),
         "config_error": Kind("permanent", "Something is configured wrongly", REPAIR),
         "program_error": Kind("permanent", "The program has a fault", REPAIR),
+        "program_missing": Kind(
+            "permanent",
+            "The program was not found",
+            "Install it, or mend the task's `command` and `cwd`, then requeue the job.",
+        ),
+        "program_unusable": Kind(
+            "permanent",
+            "The program could not be started",
+            "See that it may be executed, or mend the task's `command`, then requeue the job.",
+        ),
         "limit_exceeded": Kind(
             "permanent", "A limit was exceeded", "Raise the task's limit, then requeue the job."
         ),
@@ -98,7 +108,7 @@ STATUSES: Mapping[int, str] = MappingProxyType(
     }
 )
 
-# sysexits.h; 1 and the others say nothing.
+# sysexits.h, and what a shell says of a program that never ran; 1 and the others say nothing.
 EXITS: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
         64: ("EX_USAGE", "usage_error"),
@@ -107,6 +117,8 @@ EXITS: Mapping[int, tuple[str, str]] = MappingProxyType(
         75: ("EX_TEMPFAIL", "transient_error"),
         77: ("EX_NOPERM", "auth_error"),
         78: ("EX_CONFIG", "config_error"),
+        126: ("not executable", "program_unusable"),
+        127: ("no such program", "program_missing"),
     }
 )
 

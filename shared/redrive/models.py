@@ -39,6 +39,11 @@ class ErrorRecord(Record, frozen=True, kw_only=True):
     fingerprint: str = ""
     rule: str = ""  # which rule classified it
 
+    @property
+    def decided_by(self) -> str:
+        """The rule as people are told of it."""
+        return "no rule fits it" if self.rule == "unknown" else self.rule
+
 
 class Budgets(Record, frozen=True, kw_only=True):
     """What has been used up, kept apart so that one never eats the other."""

@@ -9,7 +9,7 @@ import pytest
 from redrive.event_words import words_of
 from redrive.models import Event
 
-BECAUSE = "attempt 1 of 4 failed with KeyError (unknown, unknown): next in 1.97 s"
+BECAUSE = "attempt 1 of 4 failed with KeyError (unknown): next in 1.97 s"
 
 
 @pytest.mark.parametrize(

@@ -195,16 +195,36 @@ def test_an_http_status_says_whether_to_try_again(
         (66, "permanent", "exit 66 (EX_NOINPUT)"),
         (77, "permanent", "exit 77 (EX_NOPERM)"),
         (78, "permanent", "exit 78 (EX_CONFIG)"),
+        (126, "permanent", "exit 126 (not executable)"),
+        (127, "permanent", "exit 127 (no such program)"),
         (1, "unknown", "unknown"),
         (2, "unknown", "unknown"),
     ],
 )
-def test_an_exit_code_speaks_only_when_sysexits_knows_it(
+def test_an_exit_code_speaks_only_when_sysexits_or_the_shell_knows_it(
     exit_code: int, category: str, rule: str
 ) -> None:
     found = BUILTIN.classify(Evidence(exit_code=exit_code))
 
     assert (found.category, found.rule) == (category, rule)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "error_type"),
+    [
+        ({"exit_code": 127, "message": "/bin/sh: 1: report: not found"}, "program_missing"),
+        ({"exit_code": 127, "message": "cannot run report: there is no such"}, "program_missing"),
+        ({"exit_code": 126, "message": "sh: 1: ./x: Permission denied"}, "program_unusable"),
+        ({"message": "/bin/sh: 1: report: not found"}, "not_found"),
+    ],
+)
+def test_a_program_that_never_ran_is_told_from_what_it_did_not_find(
+    evidence: dict[str, Any], error_type: str
+) -> None:
+    found = BUILTIN.classify(Evidence(**evidence))
+    assert found.error_type == error_type
+    if error_type == "program_missing":
+        assert found.user_message == "The program was not found"
 
 
 def test_exit_1_leaves_the_word_to_the_output() -> None:

@@ -62,7 +62,7 @@ def error_lines(error: ErrorRecord | None, look: Look) -> list[Line]:
         "for people": told,
         "what to do": error.guidance,
         "category": error.category,
-        "decided by": error.rule,
+        "decided by": error.decided_by,
         "stage": error.stage or "",
         "when": look.absolute(error.timestamp) if error.timestamp else "",
         "group": error.fingerprint,

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from redrive.deciding.because import spell
-from redrive.deciding.standing import WHY_DEAD, retrying
+from redrive.deciding.standing import retrying, why_dead
 from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
@@ -87,7 +87,7 @@ def _done(job: Job) -> str:
 def _dead(job: Job, at: Circumstances) -> WhyReply:
     decision = at.last.decision if at.last else None
     code = f"dead_{job.reason}" if job.reason else "dead"
-    text = decision.because if decision and decision.because else WHY_DEAD.get(job.reason or "", "")
+    text = (decision and decision.because) or why_dead(job.reason, job.max_attempts)
     saw = dict(decision.saw) if decision else {}
     force = " --force" if job.reason == "permanent" else ""
     hint = f"{job.error.guidance} " if job.error and job.error.guidance else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from redrive.deciding.standing import WHY_DEAD
+from redrive.deciding.standing import why_dead
 from redrive.lifecycle import Reason
 from redrive.models import Job, Run, StepState
 from redrive.protocol.queries import ShowRun
@@ -68,7 +68,7 @@ def _telling(run: Run) -> StepState | None:
 
 def _message(job: Job | None, said: str) -> str:
     if job is not None and job.reason == Reason.EXHAUSTED:
-        return f"{WHY_DEAD[Reason.EXHAUSTED]}: {said}"
+        return f"{why_dead(job.reason, job.max_attempts)}: {said}"
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redrive.deciding.standing import WHY_DEAD
+from redrive.deciding.standing import why_dead
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import descendants
 from redrive.pipelines.states import ACTIVE, BROKEN, RunState, StepState
@@ -91,7 +91,8 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         row.result = item.result
         course.last_completed = row.name
     elif item.state is JobState.DEAD:
-        row.why = WHY_DEAD.get(item.reason or "")
+        policy = course.definition.by_name[row.name].lane.policy
+        row.why = why_dead(item.reason, policy.max_attempts)
         courses.say_failed(course, row, item.reason)
 
 

@@ -66,7 +66,9 @@ cancel = _command(
 )
 kill = _command(
     "kill",
-    "Kill running jobs without grace.\n\nEvery process that they started ends with them.",
+    """End jobs or runs without grace.
+
+    What waits is cancelled at once; with a running job ends every process that it started.""",
     ["redrive kill 12", "redrive kill 12 13 14 --yes"],
 )
 restart = _command(

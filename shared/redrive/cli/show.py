@@ -129,7 +129,7 @@ def _print_error(error: ErrorRecord) -> None:
     print_heading("Last error")
     print_fields(
         [
-            ("type", f"{error.error_type} ({error.category}), by {error.rule}"),
+            ("type", _kind(error)),
             ("message", _end_of(error.message)),
             ("meaning", error.user_message),
             ("guidance", error.guidance),
@@ -138,6 +138,12 @@ def _print_error(error: ErrorRecord) -> None:
             ("traceback", error.traceback),
         ]
     )
+
+
+def _kind(error: ErrorRecord) -> str:
+    if error.rule != error.decided_by:
+        return f"{error.error_type}, {error.decided_by}"
+    return f"{error.error_type} ({error.category}), by {error.rule}"
 
 
 def _end_of(message: str) -> str:

@@ -45,7 +45,7 @@ def exit_code(ids: Sequence[str], ends: dict[str, str]) -> int:
     """0: all done; 1: some ended otherwise; 124: some had not ended in time."""
     left = [id for id in ids if id not in ends]
     if left:
-        others = f" and {len(left) - 1:,} others" if len(left) > 1 else ""
+        others = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
         remark(f"time ran out before {left[0]}{others} had ended")
         return Exit.TIMED_OUT
     return Exit.OK if set(ends.values()) <= {"done"} else Exit.FAILED

@@ -10,8 +10,9 @@ _SEEN_BY_THE_SUPERVISOR = {"lost": "was lost", "stalled": "stalled", "timeout": 
 
 
 def what_happened(evidence: Evidence, found: Classification) -> str:
-    """`failed with HTTP 503 (service_unavailable, transient)`."""
-    return f"{_how(evidence)} ({found.error_type}, {found.category})"
+    """`failed with HTTP 503 (service_unavailable, transient)`, `failed with exit 3 (unknown)`."""
+    kind = dict.fromkeys((found.error_type, found.category))
+    return f"{_how(evidence)} ({', '.join(kind)})"
 
 
 def _how(evidence: Evidence) -> str:

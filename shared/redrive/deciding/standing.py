@@ -13,12 +13,19 @@ WHY_DEAD: Mapping[str, str] = MappingProxyType(
         Reason.PERMANENT: "the error is permanent",
         Reason.STOP_WHEN: "stop_when is true",
         Reason.RETRY_WHEN: "retry_when is false",
-        Reason.UNKNOWN: "nobody knows the error",
-        Reason.POISON: "it killed its worker too often",
+        Reason.UNKNOWN: "no rule knows the error",
+        Reason.POISON: "it was lost too often",
         Reason.ON_LOST: "on_lost is fail",
-        Reason.EXPIRED: "its time for retries has passed",
+        Reason.EXPIRED: "retry_for has passed",
     }
 )
+
+
+def why_dead(reason: str | None, max_attempts: int) -> str | None:
+    """The same words wherever it is asked: of the job, its run or over HTTP."""
+    if reason == Reason.EXHAUSTED and max_attempts == 1:
+        return "it has no retries"
+    return WHY_DEAD.get(reason or "")
 
 
 def retrying(state: str | None, attempts: int, max_attempts: int) -> str | None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from redrive.deciding.answers import Answers, ask
 from redrive.deciding.because import spell, what_happened
 from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
-from redrive.deciding.standing import WHY_DEAD
+from redrive.deciding.standing import WHY_DEAD, why_dead
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState, Reason
 from redrive.models import Decision, Json
@@ -120,9 +120,17 @@ def _hopeless(facts: Facts, found: Classification) -> _End | None:
         case "permanent", _:
             return _End(Reason.PERMANENT, found.rule, "the error is permanent")
         case "unknown", "dead":
-            return _End(Reason.UNKNOWN, "unknown", "the policy retries no unknown errors")
+            return _End(
+                Reason.UNKNOWN,
+                "unknown",
+                f"{WHY_DEAD[Reason.UNKNOWN]}, and the policy retries none such",
+            )
         case "unknown", "once" if facts.unknown:
-            return _End(Reason.UNKNOWN, "unknown", "the policy retries unknown errors once")
+            return _End(
+                Reason.UNKNOWN,
+                "unknown",
+                f"{WHY_DEAD[Reason.UNKNOWN]}, and the policy retries such once",
+            )
         case _:
             return None
 
@@ -131,10 +139,10 @@ def _limit(facts: Facts, failed: Failed) -> _End | None:
     """What is used up, whoever would like another attempt."""
     lost = facts.lost + 1
     if failed.was_lost and lost >= facts.max_lost:
-        return _End(Reason.POISON, "max_lost", f"it was lost {lost} times, the most allowed")
+        return _End(Reason.POISON, "max_lost", f"{WHY_DEAD[Reason.POISON]}, {lost} times")
     if facts.attempts >= facts.max_attempts:
-        words = WHY_DEAD[Reason.EXHAUSTED] if facts.max_attempts > 1 else "it has no retries"
-        return _End(Reason.EXHAUSTED, "max_attempts", words)
+        words = why_dead(Reason.EXHAUSTED, facts.max_attempts)
+        return _End(Reason.EXHAUSTED, "max_attempts", words or "")
     window = facts.policy.retry_for
     if window is not None and facts.now - facts.life_started_at >= window * SECOND:
         return _End(Reason.EXPIRED, "retry_for", f"retry_for of {spell(window)} has passed")

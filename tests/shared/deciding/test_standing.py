@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redrive.deciding.standing import WHY_DEAD, retrying
+from redrive.deciding.standing import WHY_DEAD, retrying, why_dead
 from redrive.lifecycle import JobState, Reason
 
 
@@ -33,3 +33,9 @@ def test_retries_are_counted_not_executions(
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_to_be_dead_has_words(reason: Reason) -> None:
     assert WHY_DEAD[reason]
+
+
+def test_who_had_one_attempt_has_no_retries_to_exhaust() -> None:
+    assert why_dead("exhausted", 1) == "it has no retries"
+    assert why_dead("exhausted", 2) == "max retries exhausted"
+    assert why_dead("permanent", 1) == WHY_DEAD["permanent"]

@@ -109,7 +109,7 @@ def test_the_decision_says_what_happened_and_what_follows() -> None:
             failed(signal="SIGKILL", oom=True),
             "was ended by SIGKILL (out of memory) (out_of_memory, transient)",
         ),
-        (failed(exception=("shop.Odd", "Exception")), "failed with Odd (unknown, unknown)"),
+        (failed(exception=("shop.Odd", "Exception")), "failed with Odd (unknown)"),
         (failed(message="timed out"), "failed (timeout, transient)"),
         (LOST, "was lost (lost, transient)"),
         (failed(kind="stalled"), "stalled (stalled, transient)"),
