@@ -1,14 +1,11 @@
-"""Runs go through their pipelines: in S2's order, resumed as S3 does, whatever is asked."""
+"""Runs go through their pipelines: in S2's order, whatever is asked."""
 
 from __future__ import annotations
 
 import pytest
 
-from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, UsageProblem, WrongState
-from redrive.lifecycle import JobState
+from redrive.errors import UsageProblem
 from redrived.store.actions import Act, act
-from redrived.store.run_actions import RunAct
-from redrived.store.run_rehearsal import rehearse
 from support.ground import Ground
 from support.runs import Track, seconds, step
 
@@ -217,148 +214,6 @@ def test_a_discarded_job_leaves_its_step_as_it_ended(track: Track) -> None:
     assert (parse.state, parse.job) == ("dead", None)
     track.requeue(run)
     assert track.run(run).steps[0].job == 2
-
-
-def test_a_run_resumes_where_it_failed_and_keeps_what_is_done(track: Track) -> None:
-    run = track.start()
-    track.finish("parse", result=1)
-    track.fail("embed")
-    track.requeue(run)
-
-    record = track.run(run)
-    assert track.states(run) == {"parse": "done", "embed": "queued", "analyze": "waiting"}
-    assert (record.state, record.steps[0].result, record.finished_at) == ("running", 1, None)
-    job = track.ground.job(2)
-    assert (job.state, job.life, job.attempts) == (JobState.QUEUED, 2, 0)
-    assert track.told(run)[-1] == "job_requeued"
-    track.finish("embed")
-    track.finish("analyze")
-    assert track.run(run).state == "done"
-
-
-def test_an_earlier_step_clears_only_what_follows(track: Track) -> None:
-    run = track.start()
-    track.finish("parse", result=1)
-    track.finish("embed", result=2)
-    track.fail("analyze")
-    track.requeue(run, from_step="embed")
-
-    assert track.states(run) == {"parse": "done", "embed": "queued", "analyze": "waiting"}
-    assert [each.result for each in track.run(run).steps] == [1, None, None]
-    track.finish("embed", result=3)
-    assert track.run(run).steps[2].job == 3  # the one that failed, in another life
-    assert track.ground.job(3).life == 2
-
-
-def test_a_step_can_only_begin_behind_steps_that_succeeded(track: Track) -> None:
-    run = track.start()
-    track.fail("parse")
-    with pytest.raises(WrongState, match="it cannot begin at analyze: embed has not succeeded"):
-        track.requeue(run, from_step="analyze")
-    with pytest.raises(NotFound, match="no step 'embedd'"):
-        track.requeue(run, from_step="embedd")
-
-
-def test_processing_everything_once_more_is_refused_while_there_are_results(track: Track) -> None:
-    run = track.start()
-    track.finish("parse")
-    track.fail("embed")
-    with pytest.raises(PartialResults, match="it has results of parse"):
-        track.requeue(run, from_step="parse")
-    track.requeue(run, from_step="parse", force=True)
-    assert track.states(run)["parse"] == "queued"
-
-
-def test_a_run_that_is_done_starts_over_only_by_force(track: Track) -> None:
-    run = track.start()
-    for name in ("parse", "embed", "analyze"):
-        track.finish(name)
-    with pytest.raises(PartialResults):
-        track.requeue(run)
-    track.requeue(run, force=True)
-    assert track.run(run).state == "running"
-
-
-@pytest.mark.parametrize(
-    ("verb", "from_step", "steps"),
-    [
-        ("requeue", None, ["embed", "analyze"]),
-        ("requeue", "parse", ["parse", "embed", "analyze"]),
-        ("requeue", "analyze", None),
-        ("cancel", None, None),
-        ("hold", None, None),
-        ("discard", None, None),
-    ],
-)
-def test_a_rehearsal_names_the_steps_or_the_refusal_and_changes_nothing(
-    track: Track, verb: str, from_step: str | None, steps: list[str] | None
-) -> None:
-    run = track.start()
-    track.finish("parse")
-    track.fail("embed")
-    before = track.run(run)
-    wish = RunAct(verb=verb, runs=[run, 99], by="ann", from_step=from_step, again=True)
-    ground = track.ground
-
-    known, unknown = ground.ask(rehearse, ground.database, ground.clock.now(), wish)
-
-    assert list(known.steps) == (steps or [])
-    assert (known.refused is None) == (steps is not None)
-    assert isinstance(unknown.refused, NotFound)
-    assert track.run(run) == before
-
-
-def test_a_run_keeps_to_cooldown_cap_and_permanent_failures(track: Track) -> None:
-    run = track.start()
-    track.fail("parse", reason="permanent")
-    with pytest.raises(NotAllowed, match="permanent"):
-        track.requeue(run)
-    track.requeue(run, force=True)
-    track.fail("parse")
-    with pytest.raises(TryLater, match="requeued less than 60 s ago"):
-        track.requeue(run)
-    track.ground.clock.move(61)
-    track.requeue(run)
-
-
-@pytest.mark.parametrize("from_step", [None, "parse", "embed"])
-def test_a_permanent_failure_is_refused_whichever_stage_is_chosen(
-    track: Track, from_step: str | None
-) -> None:
-    run = track.start()
-    track.finish("parse")
-    track.fail("embed", reason="permanent")
-    with pytest.raises(NotAllowed, match="the failure is permanent"):
-        track.requeue(run, from_step=from_step)
-
-
-def test_data_is_cleared_before_a_step_is_run_again(ground: Ground) -> None:
-    track = Track(ground, step("parse", clear="other"), step("embed"))
-    run = track.start()
-    track.fail("parse")
-    track.requeue(run)
-    assert track.states(run)["parse"] == "clearing"
-    [clearing] = ground.take()
-    assert (clearing.task, clearing.step) == ("other", "parse")
-    track.complete([clearing])
-
-    assert track.states(run)["parse"] == "queued"
-    assert ground.job(1).life == 2
-    track.finish("parse")
-    assert track.states(run)["embed"] == "queued"
-
-
-def test_a_step_that_lives_again_after_its_data_was_cleared_says_who_asked(
-    ground: Ground,
-) -> None:
-    track = Track(ground, step("parse", clear="other"))
-    run = track.start()
-    track.fail("parse")
-    track.requeue(run)
-    track.complete(ground.take())
-
-    [requeued] = [event for event in ground.events() if event.type == "job_requeued"]
-    assert (requeued.job, requeued.data["by"]) == (1, "ann")
 
 
 def test_cancelling_a_run_cancels_what_waits_and_what_has_a_job(track: Track) -> None:
