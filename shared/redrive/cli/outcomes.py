@@ -104,5 +104,6 @@ def _line(wish: Act, outcome: Outcome) -> str:
         return f"{outcome.id}: not done, {outcome.refused.message}"
     state = words.state_of(outcome.state or "gone")
     if wish.verb in _ENDING and state == "running":
-        return f"{outcome.id}: {wish.verb} asked, what runs of it is being ended"
+        what = "its running jobs are" if outcome.id.startswith("r") else "it is"
+        return f"{outcome.id}: {wish.verb} asked, {what} being ended"
     return f"{outcome.id}: {_DONE[wish.verb]}" + (f", it is {state}" if state in _NEWS else "")
