@@ -73,14 +73,16 @@ def _print(reply: StatusReply) -> None:
         now = words.now()
         for due in reply.due[:10]:
             say(f"  {words.relative(due.at, now):>10}  {due.n:,} {due.kind}  {due.name}")
-    print_heading(
-        "Needs attention" if reply.attention or reply.paused else "Nothing needs attention"
-    )
-    for attention in reply.attention:
+    _print_attention(reply)
+
+
+def _print_attention(reply: StatusReply) -> None:
+    # A pause is told with its reason, below.
+    found = [attention for attention in reply.attention if attention.kind != "paused"]
+    print_heading("Needs attention" if found or reply.paused else "Nothing needs attention")
+    for attention in found:
         say(f"  {attention.severity}: {attention.text}")
     for pause in reply.paused:
         why = f": {pause.why}" if pause.why else ""
-        say(
-            f"  {pause.kind} {pause.name} is paused since {words.absolute(pause.at)}"
-            f" by {pause.by}{why}"
-        )
+        since = words.absolute(pause.at)
+        say(f"  {pause.kind} {pause.name} is paused since {since} by {pause.by}{why}")

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from redrive.cli.main import root
 from redrive.errors import Exit
 from redrive.models import plain
 from redrive.protocol.queries import StatusReply
-from redrive.protocol.rows import NodeRow, QueueRow
+from redrive.protocol.rows import Attention, NodeRow, Pause, QueueRow
 from support.peer import Peer
 
 from .conftest import Redrive
@@ -75,6 +76,14 @@ def test_without_a_verb_and_a_terminal_the_status_is_printed(peer: Peer, redrive
     said = redrive()
     assert said.code == 0
     assert said.out.startswith("staging, node main running")
+
+
+def test_the_status_tells_of_a_pause_once_and_with_its_reason(peer: Peer, redrive: Redrive) -> None:
+    pause = Pause(kind="queue", name="bulk", at=0, by="anna", why="vendor down")
+    attention = Attention(kind="paused", text="queue bulk paused by anna")
+    peer.replies["Status"] = replace(status(), paused=[pause], attention=[attention])
+    said = redrive("status").out
+    assert (said.count("queue bulk"), said.count("by anna: vendor down")) == (1, 1)
 
 
 def test_the_status_tells_what_is_ready_from_what_waits_for_more_than_a_slot(
