@@ -38,7 +38,7 @@ spoilt elsewhere, even so that it is no TOML any more, the command says so and g
 | 69 | no daemon answers, or another one runs already |
 | 70 | a defect of redrive; the message names a report |
 | 75 | refused now, allowed later: a cooldown, a full disk |
-| 77 | not allowed: a permanent failure without `--force`, a cap, a role |
+| 77 | not allowed: a permanent failure without `--force`, a cap, a role; all results of a run made again without `--yes`, where nobody can be asked |
 | 78 | something is wrong in the config; it is named by its line |
 | 124 | the time given to `wait` or `--wait` ran out |
 | 130 | it was interrupted from the keyboard |
