@@ -49,11 +49,15 @@ async def start(
         total = Started(
             count=total.count + reply.count,
             created=total.created + reply.created,
-            first_id=total.first_id or reply.first_id,
-            last_id=reply.last_id,
+            first_id=min(total.first_id or reply.first_id, reply.first_id, key=_number),
+            last_id=max(total.last_id or reply.last_id, reply.last_id, key=_number),
             runs=total.runs + reply.runs,
         )
     return total
+
+
+def _number(run: str) -> int:
+    return int(run.removeprefix("r"))
 
 
 def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:

@@ -4,7 +4,7 @@ import pytest
 
 from redrive.client import AsyncClient
 from redrive.errors import RedriveError
-from redrive.protocol.commands import Enqueue, Enqueued, JobOrder
+from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
 from redrive.protocol.envelope import Refusal
 from support.peer import Peer
 
@@ -31,6 +31,20 @@ async def test_large_orders_travel_in_smaller_groups(peer: Peer, client: AsyncCl
     order = JobOrder(args={"text": "x" * 300_000})
     await client.enqueue_many("parse", [order] * 3)
     assert [len(asked.orders) for asked in peer.asked_for("Enqueue")] == [1, 1, 1]
+
+
+async def test_runs_that_were_there_before_are_the_first_of_all(
+    peer: Peer, client: AsyncClient
+) -> None:
+    parts = [("r7", "r2006"), ("r3", "r5")]  # the keys of the second group are under way
+
+    def started(request: Start) -> Started:
+        first, last = parts.pop(0)
+        return Started(count=len(request.orders), created=0, first_id=first, last_id=last)
+
+    peer.replies["Start"] = started
+    reply = await client.start_many("fetch", [RunOrder()] * 2003)
+    assert (reply.count, reply.first_id, reply.last_id) == (2003, "r3", "r2006")
 
 
 async def test_no_orders_are_no_request(peer: Peer, client: AsyncClient) -> None:
