@@ -2,7 +2,8 @@
 
 A table fits the terminal: a column that may shrink is cut, and where that is not enough the
 last columns are left out, as a mark in the first line says. Where nobody watches (a pipe, a
-file) nothing is cut and nothing is coloured.
+file) no column is left out, only what is longer than a program wants in one line is cut, and
+nothing is coloured.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from redrive.protocol.commands import Done
 _GAP = "  "
 _NARROWEST = 8
 _CUT = "…"
+_LONGEST = 200  # characters of a cell that may be cut, where there is no terminal
 
 
 class Column(Struct, frozen=True):
@@ -99,6 +101,8 @@ def print_heading(text: str) -> None:
 def _fit(columns: Sequence[Column], widths: list[int]) -> int:
     """How many of the columns there is room for, once those that may have shrunk."""
     if not sys.stdout.isatty():
+        for at, column in enumerate(columns):
+            widths[at] = min(widths[at], _LONGEST) if column.shrinks else widths[at]
         return len(columns)
     room = shutil.get_terminal_size().columns
     for at, column in enumerate(columns):
@@ -135,6 +139,7 @@ def _width(text: str) -> int:
 def _cut(text: str, width: int) -> str:
     if _width(text) <= width:
         return text
+    text = text[: 4 * width]  # what combines with others takes no room, but is never that much
     while text and _width(text) > width - 1:
         text = text[:-1]
     return text + _CUT

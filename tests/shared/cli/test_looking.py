@@ -390,6 +390,21 @@ def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
     assert redrive("wait").code == 2
 
 
+def test_through_a_pipe_a_row_is_one_line_and_a_long_error_is_cut(
+    peer: Peer, redrive: Redrive
+) -> None:
+    error = ErrorRecord(
+        error_type="disk", category="transient", message="line one\n" + "x" * 4000 + "\nend"
+    )
+    job = Job(id=12, task="t", queue="q", state=JobState.DEAD, error=error)
+    peer.replies["ListJobs"] = JobPage(jobs=[job], after=None, as_of=1)
+    _, row = redrive("jobs").out.splitlines()
+    said = row[row.index("disk: ") :]
+    assert said.startswith("disk: line one xxx")
+    assert (len(said), said[-1]) == (200, "…")
+    assert redrive("jobs", "--json").object["error"]["message"] == error.message
+
+
 def test_waiting_too_long_tells_where_they_are(peer: Peer, redrive: Redrive) -> None:
     jobs = [
         Job(id=12 + at, task="t", queue="q", state=state)
