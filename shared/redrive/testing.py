@@ -95,37 +95,40 @@ class _Rehearsal:
         for execution in range(1, MOST_EXECUTIONS + 1):
             job = self._job(attempt, execution)
             ended, result = self._execute(job)
-            verdict = decide(
-                Facts(
-                    ended=ended,
-                    now=self._now,
-                    roll=0.5,  # the middle of the jitter
-                    leased_from=state,
-                    life_started_at=self._began,
-                    attempts=attempt,
-                    max_attempts=self._policy.max_attempts,
-                    unknown=self._unknown,
-                    policy=self._policy,
-                    known={"args": self._args, "data": self._args, "result": result},
-                )
-            )
-            failed = isinstance(ended, Failed)
-            attempts.append(
-                Rehearsed(
-                    attempt=attempt,
-                    error=self._record(ended, attempt, verdict) if failed else None,
-                    decision=verdict.decision,
-                    delay=verdict.delay,
-                    progress=job.progress_made,
-                    metrics=job.metrics or {},
-                )
-            )
+            verdict = self._decide(ended, result, attempt, state)
+            attempts.append(self._rehearsed(job, ended, verdict))
             if verdict.state in (JobState.DONE, JobState.DEAD):
                 return self._trial(verdict.state, verdict.reason, result, attempts)
             self._now = max(self._now, verdict.available_at or 0)
             state = verdict.state
             attempt += 0 if verdict.refund else 1
         raise RuntimeError(f"the task was still not done after {MOST_EXECUTIONS} executions")
+
+    def _decide(self, ended: Ended, result: Json, attempt: int, state: JobState) -> Verdict:
+        return decide(
+            Facts(
+                ended=ended,
+                now=self._now,
+                roll=0.5,  # the middle of the jitter
+                leased_from=state,
+                life_started_at=self._began,
+                attempts=attempt,
+                max_attempts=self._policy.max_attempts,
+                unknown=self._unknown,
+                policy=self._policy,
+                known={"args": self._args, "data": self._args, "result": result},
+            )
+        )
+
+    def _rehearsed(self, job: CurrentJob, ended: Ended, verdict: Verdict) -> Rehearsed:
+        return Rehearsed(
+            attempt=job.attempt,
+            error=self._record(ended, job.attempt, verdict) if isinstance(ended, Failed) else None,
+            decision=verdict.decision,
+            delay=verdict.delay,
+            progress=job.progress_made,
+            metrics=job.metrics or {},
+        )
 
     def _trial(
         self, state: str, reason: str | None, result: Json, attempts: list[Rehearsed]
@@ -192,8 +195,7 @@ class _Rehearsal:
         self._unknown += found.category == "unknown"
         return Failed(found, evidence)
 
-    def _record(self, ended: Ended, attempt: int, verdict: Verdict) -> ErrorRecord:
-        assert isinstance(ended, Failed)
+    def _record(self, ended: Failed, attempt: int, verdict: Verdict) -> ErrorRecord:
         found, evidence = ended.classification, ended.evidence
         is_over = verdict.state is JobState.DEAD
         return ErrorRecord(
