@@ -85,7 +85,7 @@ class _Rehearsal:
         self._rulebook = rulebook
         self._claimed: set[str] = set()
         self._marked: set[str] = set()
-        self._unknown = 0
+        self._unknown = 0  # failures so far that nobody could classify
         self._now = self._began = time.time_ns() // 1000
 
     def run(self) -> Trial:
@@ -97,6 +97,8 @@ class _Rehearsal:
             ended, result = self._execute(job)
             verdict = self._decide(ended, result, attempt, state)
             attempts.append(self._rehearsed(job, ended, verdict))
+            if isinstance(ended, Failed):
+                self._unknown += ended.classification.category == "unknown"
             if verdict.state in (JobState.DONE, JobState.DEAD):
                 return self._trial(verdict.state, verdict.reason, result, attempts)
             self._now = max(self._now, verdict.available_at or 0)
@@ -192,7 +194,6 @@ class _Rehearsal:
             said=said,
         )
         found = self._rulebook.classify(evidence)
-        self._unknown += found.category == "unknown"
         return Failed(found, evidence)
 
     def _record(self, ended: Failed, attempt: int, verdict: Verdict) -> ErrorRecord:

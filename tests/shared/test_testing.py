@@ -76,6 +76,11 @@ def test_what_a_handler_says_outright_counts(error: Exception, attempts: int) ->
         assert trial.attempts[0].delay == 90
 
 
+def test_an_unknown_error_is_tried_once_more_where_the_policy_says_once() -> None:
+    trial = rehearse(Flaky(9, RuntimeError("hm")), retry=Retry(max_attempts=5, unknown="once"))
+    assert (trial.reason, len(trial.attempts)) == ("unknown", 2)
+
+
 def test_a_snooze_costs_no_attempt_and_once_is_once() -> None:
     def handler() -> int:
         job = redrive.current_job()
