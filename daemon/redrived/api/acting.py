@@ -14,7 +14,7 @@ from redrived.engine.attempt import Ending
 from redrived.engine.definitions import nearest
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
-from redrived.store import actions, jobs
+from redrived.store import actions, job_pages
 from redrived.store.actions import VERBS
 
 CHUNK = 1_000  # jobs changed in one go, so that the work between goes on
@@ -89,4 +89,4 @@ async def chosen(
     if ids:
         raise UsageProblem("both ids and a filter were given", hint="give one of them")
     clause = condition(engine, where)
-    return await engine.store.read(jobs.matching, clause, newest)
+    return await engine.store.read(job_pages.matching, clause, newest)

@@ -33,7 +33,7 @@ from redrive.clock import SECOND, from_datetime
 from redrive.filters.matching import argument_globs, escaped
 from redrive.filters.states import EVERY, is_of_states_alone, possible_states
 from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Term
-from redrive.lifecycle import DEAD, DONE, RETRY, JobState
+from redrive.lifecycle import DONE, WAITING, JobState
 from redrived.store.tables import HELD, jobs
 
 _COMPARISONS: Mapping[str, Callable[[Any, Any], ColumnElement[bool]]] = {
@@ -78,18 +78,13 @@ def _in_states(
         yield jobs.c.state == next(iter(states))
     elif len(states) < len(EVERY):
         yield jobs.c.state.in_(sorted(states))
-    if _FAILING.issuperset(states) and any(_is_group(term) for term in filter.terms):
-        yield IS_FAILING
-    elif by_index and DONE not in states:
+    if by_index and DONE not in states:
         yield IS_NOT_DONE
-
-
-def _is_group(term: Term) -> bool:
-    return isinstance(term, filters.Match) and term.key == "group" and not term.negated
 
 
 class _Conditions:
     def __init__(self, now: int, is_sqlite: bool) -> None:
+        self.at = now
         self.now = literal(now, BigInteger)
         self.is_sqlite = is_sqlite
 
@@ -104,6 +99,10 @@ class _Conditions:
                 return self._contain(glob)
             case filters.Equal(key=key, amounts=amounts):
                 return self._equal(key, amounts)
+            case filters.Compare(key="next", operator=operator, amount=limit):
+                # The other way round than `_amount` says it: so an index can begin there.
+                instant = literal(min(self.at + limit, _LAST), BigInteger)
+                return and_(_WAITS, _COMPARISONS[operator](jobs.c.available_at, instant))
             case filters.Compare(key=key, operator=operator, amount=limit):
                 return _COMPARISONS[operator](self._amount(key), literal(limit, BigInteger))
             case filters.Match(key="state", words=words):
@@ -141,8 +140,7 @@ class _Conditions:
                 ended = case((jobs.c.state == "leased", self.now), else_=jobs.c.finished_at)
                 return ended - jobs.c.started_at
             case "next":
-                waits = jobs.c.state.in_(["queued", "retry"])
-                return case((waits, jobs.c.available_at - self.now))
+                return case((_WAITS, jobs.c.available_at - self.now))
             case _:
                 return jobs.c[_COLUMNS.get(key, key)]
 
@@ -202,11 +200,10 @@ class _Conditions:
         return cast(jobs.c.error, JSON).op("->>", return_type=Text())(literal(name, Text))
 
 
+_WAITS = jobs.c.state.in_(sorted(WAITING))
+_LAST = 2**63 - 1  # instant that a column holds
 _GLOB_ESCAPES = {ord(special): f"[{special}]" for special in "*?["}
-# An index is used where the condition has its words: not a parameter, and not another order.
-_FAILING = frozenset({DEAD, RETRY})
-IS_NOT_DONE = text("state <> 'done'")
-IS_FAILING = text("state IN ('dead', 'retry')")
+IS_NOT_DONE = text("state <> 'done'")  # the index is used where the condition has its words
 _LIKE_ESCAPES = {ord(special): f"\\{special}" for special in "%_\\"}
 
 

@@ -18,10 +18,10 @@ from redrive.filters.matching import day_of
 from redrive.fingerprint import signature
 from redrive.models import ErrorRecord
 from redrive.protocol.rows import GroupRow
-from redrived.store.filtering import IS_FAILING
 from redrived.store.tables import jobs
 
 HOURS = 24
+_IS_FAILING = jobs.c.state.in_(["dead", "retry"])
 
 
 Key = str | int  # a fingerprint, the name of a task, queue or node, the number of a day
@@ -36,7 +36,7 @@ def groups(
 ) -> list[GroupRow]:
     """The largest groups first."""
     key = _KEYS[by]
-    failing = and_(jobs.c.fingerprint.is_not(None), key.is_not(None), IS_FAILING)
+    failing = and_(jobs.c.fingerprint.is_not(None), key.is_not(None), _IS_FAILING)
     if where is not None:
         failing = and_(failing, where)
     counted = connection.execute(
@@ -168,7 +168,7 @@ def _trends(
         .where(
             key.in_(keys),
             jobs.c.fingerprint.is_not(None),
-            IS_FAILING,
+            _IS_FAILING,
             jobs.c.last_attempt_at > now - HOURS * hour,
         )
         .group_by("key", "ago")

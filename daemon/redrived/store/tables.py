@@ -153,11 +153,20 @@ Index(
     postgresql_where=text("finished_at IS NOT NULL"),
 )
 Index(
-    "jobs_failing",
+    "jobs_in_group",
+    jobs.c.state,
     jobs.c.fingerprint,
     jobs.c.id,
-    sqlite_where=text("fingerprint IS NOT NULL AND state IN ('dead', 'retry')"),
-    postgresql_where=text("fingerprint IS NOT NULL AND state IN ('dead', 'retry')"),
+    sqlite_where=text("fingerprint IS NOT NULL"),
+    postgresql_where=text("fingerprint IS NOT NULL"),
+)
+Index(
+    "jobs_with_error",
+    jobs.c.state,
+    jobs.c.error_type,
+    jobs.c.id,
+    sqlite_where=text("error_type IS NOT NULL"),
+    postgresql_where=text("error_type IS NOT NULL"),
 )
 
 events = Table(

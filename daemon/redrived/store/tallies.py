@@ -11,6 +11,7 @@ from redrive.filters import Filter, Match, matches
 from redrive.filters.terms import SCREEN_STATES
 from redrive.lifecycle import JobState
 from redrive.models import Job
+from redrived.store.tables import HELD
 from redrived.store.unit import ASIDE, Unit
 
 Counts = dict[str, dict[str, dict[str, int]]]  # queue → task → state → jobs
@@ -38,6 +39,19 @@ _WAITING_ASIDE = " ".join(
     f"WHEN state = '{state}' AND waits = '{waits}' THEN '{word}'"
     for (state, waits), word in ASIDE.items()
 )
+
+
+def has_held(aside: Counts) -> bool:
+    return any(
+        n
+        for tasks in aside.values()
+        for words in tasks.values()
+        for word, n in words.items()
+        if word in _HELD
+    )
+
+
+_HELD = frozenset(word for (_, waits), word in ASIDE.items() if waits == HELD)
 
 
 class Missing(NamedTuple):

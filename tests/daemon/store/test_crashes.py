@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from redrive.lifecycle import JobState
-from redrived.store import jobs, rescue
+from redrived.store import job_pages, rescue
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
@@ -103,7 +103,7 @@ def given(job: Any) -> GivenBack:
 
 def go_on(ground: Ground) -> None:
     """As a new daemon does: settle what was left leased, then work until nothing waits."""
-    held = [job.id for job in ground.ask(jobs.page, None).jobs if job.held]
+    held = [job.id for job in ground.ask(job_pages.page, None).jobs if job.held]
     ground.do(act, Act(verb="release", jobs=held, by="ann"))
     for left in ground.ask(rescue.left_behind, ground.node):
         if left.started_at is None:

@@ -8,7 +8,7 @@ import pytest
 from redrive.filters import parse
 from redrive.models import ErrorRecord
 from redrive.protocol.rows import GroupRow
-from redrived.store import jobs
+from redrived.store import job_pages
 from redrived.store.enqueue import NewJob
 from redrived.store.filtering import where
 from redrived.store.groups import groups
@@ -90,7 +90,7 @@ def test_the_same_jobs_are_told_by_what_they_have_in_common(
     for row in rows:
         filter = parse(f"state:dead {by}:{row.name}")
         clause = where(filter, ground.clock.now(), is_sqlite=ground.database.is_sqlite)
-        assert ground.ask(jobs.count, clause) == row.dead
+        assert ground.ask(job_pages.count, clause) == row.dead
 
 
 def test_what_has_several_errors_is_told_by_the_one_that_most_have(ground: Ground) -> None:

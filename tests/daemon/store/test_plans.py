@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, text
 
 from redrive.filters import parse
-from redrived.store import batch_pages, due, events, groups, jobs, outbox, rescue
+from redrived.api.jobs import order
+from redrived.store import batch_pages, due, events, groups, job_pages, outbox, rescue
 from redrived.store.actions import Act, act
 from redrived.store.beats import Beat, beat
 from redrived.store.begin import Begun, begin
@@ -24,6 +25,7 @@ from redrived.store.picking import QueueRules, TaskRules
 from redrived.store.promote import promote
 from redrived.store.settle import complete
 from support.ground import Ground
+from support.statements import watching
 
 FULL = 20_000  # jobs that are done: enough that no planner thinks reading them all is cheap
 LARGE = ("jobs", "events", "ledger", "outbox")
@@ -53,17 +55,8 @@ def listening(database: Database) -> Iterator[Asked]:
     """Every statement, with its parameters as the driver gets them."""
     asked: Asked = []
 
-    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        asked.append((statement, parameters))
-
-    engines = (database.writers, database.readers)
-    for engine in engines:
-        event.listen(engine, "before_cursor_execute", note)
-    try:
+    with watching(database, lambda statement, parameters: asked.append((statement, parameters))):
         yield asked
-    finally:
-        for engine in engines:
-            event.remove(engine, "before_cursor_execute", note)
 
 
 def whole_tables_read(database: Database, asked: Asked) -> list[str]:
@@ -94,7 +87,7 @@ def reads_everything(plan: str) -> bool:
         # A scan of a partial index reads what is in it, which is what it is for.
         for line in re.findall(rf"^SCAN {table}\b.*$", plan, re.MULTILINE):
             if not re.search(
-                r"USING (COVERING )?INDEX jobs_(ready|due|leased|behind_key|live|failing)", line
+                r"USING (COVERING )?INDEX jobs_(ready|due|leased|behind|live|in_group)", line
             ):
                 return True
     return False
@@ -147,6 +140,7 @@ LISTS = (
     *("state:dead", "state:queued,retry", "state:running", "!state:done", "state:scheduled"),
     *("state:dead queue:default", "state:leased node:n1", "state:dead group:f", "group:x"),
     *("error:nosuch", "error:time*", "reason:poison", "held:yes", "state:held", "next<1h"),
+    *("state:dead error:time*", "state:retry sort:next", "state:scheduled sort:-next"),
     *("task:nosuch", "queue:nosuch", "!task:work", "task:other", "id:5,6", "run:r1"),
 )
 
@@ -159,16 +153,66 @@ def test_no_list_of_a_screen_reads_a_whole_table(full: Ground) -> None:
     now = full.clock.now()
     with listening(full.database) as asked:
         for each in LISTS:
-            full.ask(listed, parse(each), now, count=True)
+            full.ask(listed, parse(each), now, sort=order(parse(each)), count=True)
         full.ask(groups.groups, None, now, 100)
 
     assert len(asked) > 2 * len(LISTS)
     assert whole_tables_read(full.database, asked) == []
 
 
+ASLEEP = 10_000
+BY_ERROR = ("error:time*", "state:dead error:timeout", "group:f", "state:retry group:f")
+
+
+@pytest.fixture
+def asleep(ground: Ground) -> Ground:
+    """Many that wait to be due, and a few that failed."""
+    ground.add(*[NewJob(task="work", queue="default", max_attempts=3)] * 4)
+    dead, retry, *_ = ground.take(4)
+    ground.fail(dead, error_type="timeout", fingerprint="f")
+    ground.fail(retry, retry_in=60, error_type="timeout", fingerprint="f")
+    later = ground.clock.now() + 9_000_000_000
+    job = NewJob(task="work", queue="default", available_at=later)
+    ground.add(*[job] * ASLEEP)
+    if not ground.database.is_sqlite:
+        with ground.database.writers.connect() as connection, connection.begin():
+            connection.execute(text("ANALYZE"))
+    return ground
+
+
+def plans_of_lists(ground: Ground, lists: Iterable[str]) -> list[str]:
+    """How the jobs of each list are found, and counted where they have to be."""
+    with listening(ground.database) as asked:
+        for each in lists:
+            filter = parse(each)
+            found = ground.ask(listed, filter, ground.clock.now(), sort=order(filter), count=True)
+            assert found.page.jobs
+    with ground.database.readers.connect() as connection:
+        return [
+            plan_of(connection, *each)
+            for each in asked
+            if "jobs.id" in each[0] or "leaps" in each[0]
+        ]
+
+
+def test_who_failed_is_found_by_the_error_and_not_among_all_that_sleep(asleep: Ground) -> None:
+    plans = plans_of_lists(asleep, BY_ERROR)
+    assert len(plans) >= len(BY_ERROR)
+    for plan in plans:
+        assert re.search(r"jobs_(in_group|with_error)", plan), plan
+        assert not re.search(r"jobs_(live|due)|SCAN jobs|Seq Scan on jobs", plan), plan
+
+
+@pytest.mark.parametrize("wanted", ["sort:next", "state:queued sort:-next", "next>1h sort:next"])
+def test_what_is_due_next_is_read_off_its_index(asleep: Ground, wanted: str) -> None:
+    [plan, *_] = plans_of_lists(asleep, [wanted])
+    assert "jobs_due" in plan
+    assert not re.search(r"SCAN jobs$|Seq Scan on jobs", plan, re.MULTILINE), plan
+
+
 def test_what_is_newest_is_found_by_walking_back_from_the_end(full: Ground) -> None:
     with listening(full.database) as asked:
-        full.ask(jobs.page, None)
+        full.ask(job_pages.page, None)
         full.ask(events.newest, 10)
 
     with full.database.writers.connect() as connection:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from redrive.errors import UsageProblem
-from redrived.store import events, jobs
+from redrived.store import events, job_pages
 from redrived.store.enqueue import NewJob
-from redrived.store.jobs import Page
+from redrived.store.job_pages import Page
 from support.clock import FakeClock
 from support.ground import Ground
 from support.open_store import OpenStore
@@ -54,13 +54,13 @@ def test_pages_show_every_job_once_in_the_order_of_the_sort(
     ground: Ground, clock: FakeClock, sort: str, direction: str
 ) -> None:
     everything = some_of_everything(ground, clock)
-    whole = ground.ask(jobs.page, None, sort=direction + sort, limit=100)
+    whole = ground.ask(job_pages.page, None, sort=direction + sort, limit=100)
     assert whole.after is None
 
     seen: list[int] = []
     after: str | None = None
     for _ in everything:
-        page: Page = ground.ask(jobs.page, None, sort=direction + sort, limit=5, after=after)
+        page: Page = ground.ask(job_pages.page, None, sort=direction + sort, limit=5, after=after)
         seen += [job.id for job in page.jobs]
         after = page.after
         if after is None:
@@ -76,10 +76,10 @@ def test_a_jump_leads_to_the_same_page_from_whichever_end_it_is_counted(
     ground: Ground, clock: FakeClock, sort: str, direction: str
 ) -> None:
     total = len(some_of_everything(ground, clock))
-    whole: Page = ground.ask(jobs.page, None, sort=direction + sort, limit=100)
+    whole: Page = ground.ask(job_pages.page, None, sort=direction + sort, limit=100)
     for offset in (0, 5, 12, 13, 18, 19, 20, 23, 24, 30):
         page: Page = ground.ask(
-            jobs.page, None, sort=direction + sort, limit=5, offset=offset, total=total
+            job_pages.page, None, sort=direction + sort, limit=5, offset=offset, total=total
         )
         assert page.jobs == whole.jobs[offset : offset + 5]
         assert (page.after is None) == (offset + 5 >= total)
@@ -92,7 +92,7 @@ def test_what_has_not_ended_comes_before_what_has(ground: Ground) -> None:
         ground.clock.move(1)
         ground.finish(hand[id])
 
-    newest_first = ground.ask(jobs.page, None, sort="-finished")
+    newest_first = ground.ask(job_pages.page, None, sort="-finished")
     assert [job.id for job in newest_first.jobs] == [done_later, done, waiting]
 
 
@@ -103,12 +103,12 @@ def _jobs(n: int, **more: Any) -> list[NewJob]:
 @pytest.mark.parametrize("after", ["", "x", "[1]", "[1, 2, 3]", '["x", "y"]', "null", '["a", 1]'])
 def test_a_cursor_that_makes_no_sense_is_refused(ground: Ground, after: str) -> None:
     with pytest.raises(UsageProblem, match="cannot be read"):
-        ground.ask(jobs.page, None, sort="priority", after=after)
+        ground.ask(job_pages.page, None, sort="priority", after=after)
 
 
 def test_a_sort_nobody_knows_is_refused_with_those_there_are(ground: Ground) -> None:
     with pytest.raises(UsageProblem, match="sorted by 'args'") as caught:
-        ground.ask(jobs.page, None, sort="-args")
+        ground.ask(job_pages.page, None, sort="-args")
     assert "priority" in caught.value.hint
 
 
@@ -116,9 +116,9 @@ def test_a_page_and_its_seq_are_of_one_instant(ground: Ground) -> None:
     """A console applies what comes after the seq: were it newer than the rows, it would miss."""
     ground.add(*_jobs(2))
     with ground.database.readers.connect() as connection, connection.begin():
-        before = jobs.count(connection, None)
+        before = job_pages.count(connection, None)
         ground.add(*_jobs(3))
-        page = jobs.page(connection, None)
+        page = job_pages.page(connection, None)
         assert (len(page.jobs), page.as_of) == (before, before) == (2, 2)
         assert events.head(connection) == 2
 
@@ -141,9 +141,9 @@ def test_readers_do_not_wait_for_the_writer(ground: Ground) -> None:
 def test_the_writer_does_not_wait_for_readers(ground: Ground) -> None:
     ground.add()
     with ground.database.readers.connect() as connection, connection.begin():
-        assert jobs.count(connection, None) == 1
+        assert job_pages.count(connection, None) == 1
         ground.add()
-        assert jobs.count(connection, None) == 1
+        assert job_pages.count(connection, None) == 1
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ async def test_a_long_look_does_not_keep_the_log_growing_afterwards(
     wal = opened.store.database.path.with_name("redrive.db-wal")
     await opened.add()
     with opened.store.database.readers.connect() as connection, connection.begin():
-        assert jobs.count(connection, None) == 1
+        assert job_pages.count(connection, None) == 1
         await opened.add(10_000)
     await opened.add(1_000)
     grown = wal.stat().st_size

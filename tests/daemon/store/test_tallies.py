@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from redrive.filters import parse
 from redrive.lifecycle import JobState
-from redrived.store import jobs, redrives, tallies
+from redrived.store import job_pages, redrives, tallies
 from redrived.store.actions import Act, act
 from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
@@ -64,7 +64,7 @@ def test_lists_by_queue_task_and_state_are_counted_without_reading_them(
 
     assert tallies.matching(ground.ask(tallies.read), parse(filter)) == number
     clause = where(parse(filter), ground.clock.now(), is_sqlite=ground.database.is_sqlite)
-    assert ground.ask(jobs.count, clause) == number
+    assert ground.ask(job_pages.count, clause) == number
 
 
 @pytest.mark.parametrize("filter", ["state:scheduled", "state:dead,held", "id>3", "work", "age>1h"])
