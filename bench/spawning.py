@@ -58,9 +58,8 @@ def supervised(folder: Path) -> Start:
 
     def start(number: int, done: Callable[[], None]) -> None:
         command = Command(job=number, lease=number, execution=1, attempt=1, line=["true"], cwd=cwd)
-        run = commands.start(command)
+        run = commands.start(command, lambda _: done())
         assert not isinstance(run, Exit), run
-        run.exited.add_done_callback(lambda _: done())
 
     return start
 

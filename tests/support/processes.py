@@ -30,6 +30,7 @@ class Workshop:
         self.outputs = Outputs(folder / "state")
         self.commands = Commands(self.trees, self.outputs, folder / "run")
         self._jobs = 0
+        self._ends: dict[CommandRun, asyncio.Future[Exit]] = {}
 
     def start(
         self,
@@ -40,19 +41,26 @@ class Workshop:
         self._jobs += 1
         fixed = {"job": self._jobs, "lease": self._jobs, "execution": 1, "attempt": 1, "line": line}
         command = Command(**{"cwd": str(self.folder), **fixed, **options})  # type: ignore[arg-type]
-        return self.commands.start(command, on_notice)
+        end: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        run = self.commands.start(command, end.set_result, on_notice=on_notice)
+        if isinstance(run, CommandRun):
+            self._ends[run] = end
+        return run
 
     def running(self, line: list[str] | str, **options: object) -> CommandRun:
         run = self.start(line, **options)  # type: ignore[arg-type]
         assert isinstance(run, CommandRun), run
         return run
 
+    def end_of(self, run: CommandRun) -> asyncio.Future[Exit]:
+        return self._ends[run]
+
     async def exit_of(self, line: list[str] | str, **options: object) -> Exit:
         run = self.start(line, **options)  # type: ignore[arg-type]
         if isinstance(run, Exit):
             return run
         async with asyncio.timeout(PATIENCE):
-            return await run.exited
+            return await self.end_of(run)
 
     def printed(self, run: CommandRun) -> str:
         page = self.outputs.read(run.command.job, run.command.execution)

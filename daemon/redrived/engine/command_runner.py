@@ -87,7 +87,6 @@ class CommandRunner:
         self._slots: set[Slot] = set()  # the busy ones
         self._unstarted: deque[Slot] = deque()  # of these, who have yet to start their first
         self._looking: asyncio.TimerHandle | None = None  # at what takes longer than a moment
-        self._ending = 0  # no longer run, but how they ended is not known yet
         self._done: list[Completed] = []  # not told yet
         self._late: asyncio.TimerHandle | None = None  # by then they are
         self._spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
@@ -114,7 +113,7 @@ class CommandRunner:
 
     @property
     def is_idle(self) -> bool:
-        return not self._slots and not self._ending and not self._done
+        return not self._slots and not self._done
 
     def in_hand(self) -> int:
         """How many are leased and have not begun."""
@@ -193,8 +192,9 @@ class CommandRunner:
         try:
             run = self._commands.start(
                 _command(job, definition),
-                (lambda notice: self._heard(attempt, notice)) if listens else None,
-                lambda: self._gone(slot, attempt),
+                on_exit=lambda exited: self._exited(slot, attempt, exited),
+                on_gone=lambda: self._gone(slot, attempt),
+                on_notice=(lambda notice: self._heard(attempt, notice)) if listens else None,
             )
         except NoRoom as error:
             self._settler.no_room(job, attempt.unlogged_begin, str(error))
@@ -209,7 +209,6 @@ class CommandRunner:
             self._tell(self._settler.exited(attempt, run), at_once=True)
             return None
         executor.run = run
-        run.exited.add_done_callback(lambda done: self._exited(slot, attempt, done.result()))
         self._attempts.add(attempt)
         self.on_begun(attempt)
         if not attempt.is_logged or self._pace.slot(job.task) > 1:
@@ -218,12 +217,10 @@ class CommandRunner:
 
     def _gone(self, slot: Slot, attempt: Attempt) -> None:
         """Nothing of it runs any more. The slot goes on at once: it must not stand still."""
-        self._ending += 1
         self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
         self._start_next(slot)
 
     def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
-        self._ending -= 1
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._signs.last(attempt.job)
         # What is leased next shares a commit with the ends, unless the slot has nothing left.

@@ -63,7 +63,11 @@ class Exit(Struct, frozen=True, kw_only=True):
 
 
 class CommandRun:
-    """A command under way; `exited` is set once its leader has been reaped and the rest is gone."""
+    """A command under way, over once its leader has been reaped and the rest is gone.
+
+    Then `on_gone` is called first, because somebody else may go on in its place, and `on_exit`
+    as soon as it is known how it ended.
+    """
 
     def __init__(
         self,
@@ -72,20 +76,21 @@ class CommandRun:
         trees: Trees,
         tree: Tree,
         cleanup: ExitStack,
+        on_exit: Callable[[Exit], None],
         on_gone: Callable[[], None] | None = None,
     ) -> None:
         self.command = command
         self.tree = tree
+        self.is_over = False
         self.warning = output.warning  # what was given up so that it could run
         self._output = output
         self._trees = trees
         self._cleanup = cleanup
-        self._on_gone = on_gone  # nothing of it runs any more; how it ended is told a moment later
+        self._on_exit = on_exit
+        self._on_gone = on_gone
         self._ends_under_way = 0
         self._leftovers: asyncio.Task[Ended] | None = None
         self._status: int | None = None  # once the leader has been reaped
-        self._loop = asyncio.get_running_loop()
-        self.exited: asyncio.Future[Exit] = self._loop.create_future()
 
     def sample(self) -> int:
         """Once a second: how many bytes it has written, to be held against `limits.output`."""
@@ -108,7 +113,7 @@ class CommandRun:
 
     def _start_ending(self, grace: float) -> asyncio.Task[Ended]:
         self._ends_under_way += 1
-        return self._loop.create_task(self._end(grace))
+        return asyncio.create_task(self._end(grace))
 
     async def _end(self, grace: float) -> Ended:
         try:
@@ -119,15 +124,16 @@ class CommandRun:
         return ended
 
     def _settle(self, ended: Ended) -> None:
-        if self._status is None or self.exited.done():
+        if self._status is None or self.is_over:
             return
+        self.is_over = True
         if self._on_gone is not None:
             self._on_gone()
         exited = self._describe(self._status, ended)
         try:
             self._cleanup.close()
         finally:
-            self.exited.set_result(exited)
+            self._on_exit(exited)
 
     def _describe(self, status: int, ended: Ended) -> Exit:
         code = os.waitstatus_to_exitcode(status)

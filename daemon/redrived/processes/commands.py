@@ -47,10 +47,11 @@ class Commands:
     def start(
         self,
         command: Command,
-        on_notice: Callable[[Notice], None] | None = None,
+        on_exit: Callable[[Exit], None],
         on_gone: Callable[[], None] | None = None,
+        on_notice: Callable[[Notice], None] | None = None,
     ) -> CommandRun | Exit:
-        """A run; or its end, when there is nothing to run.
+        """A run, whose end is told; or its end at once, when there is nothing to run.
 
         Raises `NoRoom` to try again later, `UnfitArguments` when that is of no use.
         """
@@ -67,7 +68,8 @@ class Commands:
                 os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
             tree, pidfd = self._hold(pid, command, cleanup)
-            run = CommandRun(command, output, self._trees, tree, cleanup.pop_all(), on_gone)
+            kept = cleanup.pop_all()
+            run = CommandRun(command, output, self._trees, tree, kept, on_exit, on_gone)
             self._exits.watch(pidfd, run)
             return run
 

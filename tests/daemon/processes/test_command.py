@@ -44,7 +44,7 @@ async def test_a_signal_is_told_by_its_name(workshop: Workshop) -> None:
 async def test_a_killed_command_is_noticed_and_not_called_out_of_memory(workshop: Workshop) -> None:
     run = workshop.running(["sleep", "300"])
     os.kill(run.tree.pid, signal.SIGKILL)
-    exited = await run.exited
+    exited = await workshop.end_of(run)
     assert exited.signal == "SIGKILL"
     assert not exited.oom
 
@@ -75,7 +75,7 @@ async def test_a_failed_command_has_no_result(workshop: Workshop) -> None:
 
 async def test_a_grandchild_that_keeps_the_output_open_delays_nothing(workshop: Workshop) -> None:
     run = workshop.running("setsid sleep 300 & echo $! > pid; echo done")
-    exited = await run.exited
+    exited = await workshop.end_of(run)
     assert exited.code == 0
     workshop.trees.sweep()
 
@@ -131,7 +131,7 @@ async def test_a_command_finds_only_its_own_environment(
     cwd = os.getcwd() if where == "here" else str(workshop.folder)
     env = {"COLOUR": "blue", "REDRIVE_STORE": "another", "REDRIVE_ATTEMPT": "0.0"}
     run = workshop.running(["env"], cwd=cwd, run="r7", env=env)
-    await run.exited
+    await workshop.end_of(run)
     found = dict(line.split("=", 1) for line in workshop.printed(run).splitlines())
     for inherited in ("PATH", "HOME", "LANG", "TZ"):
         found.pop(inherited, None)
@@ -152,7 +152,7 @@ async def test_a_command_has_three_descriptors_and_a_session_of_its_own(
     cwd = os.getcwd() if where == "here" else str(workshop.folder)
     look = "import os; print(os.listdir('/proc/self/fd'), os.getsid(0) == os.getpid(), oct(os.umask(0)))"
     run = workshop.running([sys.executable, "-c", look], cwd=cwd)
-    await run.exited
+    await workshop.end_of(run)
     # The fourth is the listing's own.
     assert workshop.printed(run) == "['0', '1', '2', '3'] True 0o77\n"
 
@@ -165,7 +165,7 @@ async def test_shell_text_gets_its_arguments_through_the_environment_and_a_file(
         'echo "$REDRIVE_ARG_PATH" "$REDRIVE_ARG_MAX_SIZE" $REDRIVE_ARG_TAGS; cat "$REDRIVE_ARGS"',
         args=args,
     )
-    await run.exited
+    await workshop.end_of(run)
     assert workshop.printed(run) == (
         '/in; touch hacked 5 ["a"]\n{"path":"/in; touch hacked","max-size":5,"tags":["a"]}'
     )
@@ -176,7 +176,7 @@ async def test_shell_text_gets_its_arguments_through_the_environment_and_a_file(
 async def test_an_argument_too_long_for_the_environment_is_in_the_file(workshop: Workshop) -> None:
     line = 'echo "${REDRIVE_ARG_TEXT-none}"; wc -c < "$REDRIVE_ARGS"'
     run = workshop.running(line, args={"text": "x" * 70_000})
-    await run.exited
+    await workshop.end_of(run)
     assert workshop.printed(run).split() == ["none", "70011"]
 
 
@@ -207,7 +207,7 @@ async def test_limits_hold_from_the_first_instruction(workshop: Workshop) -> Non
         " for name in ('AS', 'NOFILE', 'CPU', 'NPROC', 'FSIZE')], os.nice(0))"
     )
     run = workshop.running([sys.executable, "-c", look], limits=limits)
-    await run.exited
+    await workshop.end_of(run)
     nice = min(os.nice(0) + 5, 19)
     assert workshop.printed(run) == f"[{1 << 30}, 64, 10, 5000, {1 << 20}] {nice}\n"
 
@@ -241,7 +241,7 @@ async def test_what_a_command_says_on_its_socket_is_heard_to_the_last_word(
     )
     run = workshop.start([sys.executable, "-c", say], on_notice=heard.append)
     assert not isinstance(run, Exit)
-    await run.exited
+    await workshop.end_of(run)
     assert [notice.metrics for notice in heard] == [{}, {"rows": 7}]
     assert list((workshop.folder / "run" / "attempts").iterdir()) == []
 
@@ -252,7 +252,7 @@ async def test_a_flood_costs_no_memory_and_is_cut_at_the_limit(workshop: Worksho
     run = workshop.running("yes | tr -d '\\n'", limits=limits)
     await eventually(lambda: run.sample() > 32 << 20)
     await run.end(grace=0)
-    exited = await run.exited
+    exited = await workshop.end_of(run)
     assert exited.output > 32 << 20
     assert workshop.outputs.read(1, 1, limit=0).size == 1 << 20
     assert psutil.Process().memory_info().rss - before < 16 << 20
@@ -263,7 +263,7 @@ async def test_a_log_folder_that_cannot_be_made_stops_no_command(workshop: Works
     (workshop.folder / "state" / "outputs").write_text("in the way")
     run = workshop.running("echo lost; echo told >&2; exit 3")
     assert run.warning.startswith("the output of job 1 is not kept: Not a directory")
-    assert (await run.exited).code == 3
+    assert (await workshop.end_of(run)).code == 3
 
 
 async def test_a_log_folder_that_vanishes_is_made_again(workshop: Workshop) -> None:
@@ -271,9 +271,9 @@ async def test_a_log_folder_that_vanishes_is_made_again(workshop: Workshop) -> N
     await eventually(lambda: (workshop.folder / "ready").exists())
     shutil.rmtree(workshop.folder / "state" / "outputs")
     (workshop.folder / "go").touch()
-    assert (await run.exited).code == 0
+    assert (await workshop.end_of(run)).code == 0
     again = workshop.running(["echo", "second"])
-    await again.exited
+    await workshop.end_of(again)
     assert again.warning == run.warning == ""
     assert workshop.printed(again) == "second\n"
 
@@ -284,7 +284,7 @@ async def test_without_descriptors_nothing_starts_and_what_runs_goes_on(workshop
     with all_descriptors_taken() as taken:
         for _ in range(10):
             try:
-                await workshop.running(["true"]).exited
+                await workshop.end_of(workshop.running(["true"]))
             except NoRoom as refused:
                 refusals.append(refused.message)
             os.close(taken.pop())
@@ -317,7 +317,7 @@ async def test_an_ending_goes_on_when_the_caller_is_cancelled(workshop: Workshop
     caller = asyncio.create_task(run.end(grace=0.1))
     await asyncio.sleep(0)
     caller.cancel()
-    assert (await run.exited).signal == "SIGKILL"
+    assert (await workshop.end_of(run)).signal == "SIGKILL"
 
 
 async def test_the_files_of_an_earlier_daemon_are_cleared_away(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ async def test_an_open_descriptor_of_the_daemon_is_not_passed_on(workshop: Works
     leak = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(leak, True)
     run = workshop.running(["ls", "/proc/self/fd"])
-    await run.exited
+    await workshop.end_of(run)
     os.close(leak)
     assert workshop.printed(run).split() == ["0", "1", "2", "3"]
 

@@ -30,7 +30,7 @@ async def test_a_tree_uses_what_its_children_use(workshop: Workshop) -> None:
 
 async def test_who_has_gone_is_left_out(workshop: Workshop) -> None:
     run = workshop.running(["true"])
-    await run.exited
+    await workshop.end_of(run)
     assert Sampler().trees([run.tree.pid]) == {}
 
 

@@ -87,7 +87,7 @@ async def test_a_runaway_that_ignores_sigterm_is_gone(workshop: Workshop) -> Non
 
     ended = await run.end(grace=0.1)
 
-    exited = await run.exited
+    exited = await workshop.end_of(run)
     assert exited.signal == "SIGKILL"
     assert ended.escaped == (runaway,)
     assert ended.unkillable == ()
@@ -145,7 +145,7 @@ async def test_a_kill_cuts_the_grace_of_a_cancel_short(workshop: Workshop) -> No
     cancel = asyncio.create_task(run.end(grace=300))
     await run.end(grace=0)
     await cancel
-    assert run.exited.done()
+    assert run.is_over
 
 
 async def test_a_fork_storm_is_ended(workshop: Workshop) -> None:
@@ -163,7 +163,7 @@ async def test_whoever_outlives_the_command_ends_with_it(workshop: Workshop) -> 
     run = workshop.running("sleep 300 & echo $! > pid")
     left_behind = await pid_in(workshop.folder / "pid")
 
-    exited = await run.exited
+    exited = await workshop.end_of(run)
 
     assert exited.code == 0
     assert exited.ended.killed == (left_behind,)
@@ -175,7 +175,7 @@ async def test_whoever_has_left_its_session_ends_with_it_too(workshop: Workshop)
     run = workshop.running([sys.executable, "-c", RUNAWAY, str(runaway), "0"])
     left_behind = await pid_in(runaway)
 
-    exited = await run.exited
+    exited = await workshop.end_of(run)
 
     assert exited.ended.escaped == (left_behind,)
     assert not is_alive(left_behind)
@@ -251,10 +251,10 @@ async def test_what_cannot_be_killed_is_named(tmp_path: Path) -> None:
         (frozen / "freezer.state").write_text("FROZEN")
         ended = await run.end(grace=0)
         assert ended.unkillable == (run.tree.pid,)
-        assert not run.exited.done()
+        assert not run.is_over
     finally:
         (frozen / "freezer.state").write_text("THAWED")
-        assert (await run.exited).signal == "SIGKILL"
+        assert (await workshop.end_of(run)).signal == "SIGKILL"
         frozen.rmdir()
 
 
