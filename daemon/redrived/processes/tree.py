@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct
@@ -93,21 +94,34 @@ class Trees:
 
     def release_all(self, trees: Sequence[Tree]) -> list[bool]:
         """The same for leaders that have exited at one moment, with one look for all of them."""
-        orphans = self._orphans()
+        orphans: list[Orphan] | None = None
+        try:
+            orphans = self._orphans()
+        except OSError as error:
+            _cannot_look(error)  # then there may be some: whoever ends them looks again
         left: list[bool] = []
         for tree in trees:
             # The group's first: it is where they mostly are.
-            left.append(_group_exists(tree.pid) or any(self._is_of(tree, o) for o in orphans))
+            left.append(
+                orphans is None
+                or _group_exists(tree.pid)
+                or any(self._is_of(tree, orphan) for orphan in orphans)
+            )
             self._held.pop(tree.pid, None)
             self._forget(tree)
         return left
 
     def is_alone(self, tree: Tree) -> bool:
         """Whether its leader is all there is of it: what it started is below it, or came to us."""
-        children = (proc.stat(pid) for pid in proc.children(tree.pid))
+        try:
+            children = [proc.stat(pid) for pid in proc.children(tree.pid)]
+            orphans = self._orphans()
+        except OSError as error:
+            _cannot_look(error)
+            return False
         return all(child is None or child.is_dead for child in children) and not any(
             tree.pid in (orphan.facts.session, orphan.facts.group) or self._is_of(tree, orphan)
-            for orphan in self._orphans()
+            for orphan in orphans
         )
 
     async def end(self, tree: Tree, grace: float) -> Ended:
@@ -221,7 +235,8 @@ class Trees:
         """For all who wait; with many orphans about, for a tenth of the time at most."""
         began = time.monotonic()
         if began - self._reaped_at >= 10 * self._reaping_took:
-            self._orphans()
+            with suppress(OSError):
+                self._orphans()
             self._reaped_at = time.monotonic()
             self._reaping_took = self._reaped_at - began
 
@@ -237,13 +252,14 @@ class Trees:
         while empty_looks < 2 and loop.time() < deadline:
             if tree is not None and tree.cgroup is not None:
                 tree.cgroup.kill()
-            living = await find()
-            empty_looks = 0 if living else empty_looks + 1
-            seen |= living
-            _kill_all(living)
+            living = await _found(find)
+            if living is not None:
+                empty_looks = 0 if living else empty_looks + 1
+                seen |= living
+                _kill_all(living)
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.1)
-        still_there = await find() if empty_looks < 2 else {}
+        still_there = (await _found(find) or {}) if empty_looks < 2 else {}
         if still_there:
             log.error("cannot be killed, and still there: %s", sorted(still_there))
         return Ended(
@@ -253,6 +269,19 @@ class Trees:
             ),
             unkillable=tuple(sorted(still_there)),
         )
+
+
+async def _found(find: Callable[[], Awaitable[Processes]]) -> Processes | None:
+    """None when nobody can tell: the daemon has no descriptor, or no memory, to look with."""
+    try:
+        return await find()
+    except OSError as error:
+        _cannot_look(error)
+        return None
+
+
+def _cannot_look(error: OSError) -> None:
+    log.warning("nobody can be looked for in /proc: %s", error.strerror)
 
 
 def _kill_all(living: Processes) -> None:
@@ -266,8 +295,10 @@ def _kill_all(living: Processes) -> None:
 def _kill_one(facts: proc.Stat) -> bool:
     try:
         return Identity.from_stat(facts).signal(signal.SIGKILL)
-    except PermissionError:
-        return False  # another user's by now (sudo); it stays, and is shown as unkillable
+    except OSError:
+        # Another user's by now (sudo): it stays, and is shown as unkillable. Or there is no
+        # descriptor to hold it by: its group has been killed, and it is looked for again.
+        return False
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
