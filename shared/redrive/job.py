@@ -25,6 +25,7 @@ PROGRESS_EVERY = 1.0  # seconds between two progress messages; the last word is 
 MARK_EVERY = 0.5  # seconds of work that a crash may repeat in `remaining`
 MARK_AT_MOST = 5000  # items in one mark
 LONGEST_KEY = 200  # characters; longer keys are known by their digest
+RESULT_AT_MOST = 64 * 1024  # bytes of JSON
 
 _LARGEST = 2**63
 

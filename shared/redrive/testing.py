@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from redrive.deciding.facts import Ended, Facts, Failed, Snoozed, Succeeded
 from redrive.deciding.guidance import once_over
 from redrive.deciding.verdict import Verdict, decide
 from redrive.instants import SECOND, from_datetime
-from redrive.job import CurrentJob, running
+from redrive.job import RESULT_AT_MOST, CurrentJob, running
 from redrive.lifecycle import JobState
 from redrive.models import Decision, ErrorRecord, Json
 from redrive.outcomes import Permanent, Snooze, Transient
@@ -162,9 +163,10 @@ class _Rehearsal:
             result = self._handler(**self._args)
             if inspect.isawaitable(result):
                 result = asyncio.run(_value_of(result))
+            result = _as_json(result)
         except Snooze as snooze:
             return Snoozed(self._until(snooze)), None
-        except Exception as error:  # noqa: BLE001 - whatever the handler raises is its failure
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the handler raises is its failure
             return self._failed(error), None
         finally:
             job.mark_finished()
@@ -178,7 +180,7 @@ class _Rehearsal:
         seconds = until if isinstance(until, int | float) else until.total_seconds()
         return self._now + round(seconds * SECOND)
 
-    def _failed(self, error: Exception) -> Failed:
+    def _failed(self, error: Exception | SystemExit) -> Failed:
         said = None
         if isinstance(error, Permanent | Transient):
             said = Said(
@@ -188,7 +190,7 @@ class _Rehearsal:
             )
         evidence = Evidence(
             task=getattr(self._handler, "__name__", None),
-            message=str(error),
+            message=_message_of(error),
             exception=tuple(_names(type(error))),
             traceback="".join(traceback.format_exception(error)),
             said=said,
@@ -230,6 +232,26 @@ class _Rehearsal:
 
 async def _value_of(awaitable: Any) -> Any:
     return await awaitable
+
+
+def _as_json(result: object) -> Json:
+    """A result as the daemon keeps it, refused where that would be."""
+    try:
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"the result is nothing that JSON can hold ({error}); return plain data"
+        raise Permanent(problem, type="invalid_result") from None
+    size = len(text.encode("utf-8", "replace"))
+    if size > RESULT_AT_MOST:
+        problem = f"the result is {size} bytes of JSON, more than {RESULT_AT_MOST}"
+        raise Permanent(f"{problem}; store it elsewhere and return where", type="invalid_result")
+    return json.loads(text)
+
+
+def _message_of(error: Exception | SystemExit) -> str:
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return f"sys.exit({error.code})"  # the number alone would say nothing
+    return str(error)
 
 
 def _names(raised: type) -> list[str]:

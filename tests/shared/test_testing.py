@@ -76,6 +76,28 @@ def test_what_a_handler_says_outright_counts(error: Exception, attempts: int) ->
         assert trial.attempts[0].delay == 90
 
 
+@pytest.mark.parametrize("result", [object(), float("nan"), "x" * 70_000])
+def test_a_result_that_the_daemon_would_refuse_is_refused(result: object) -> None:
+    trial = rehearse(lambda: result, retry=3)
+    (only,) = trial.attempts
+    assert only.error is not None
+    assert (trial.state, trial.result, only.error.error_type) == ("dead", None, "invalid_result")
+
+
+def test_the_result_is_what_json_makes_of_it() -> None:
+    assert rehearse(lambda: {"pair": (1, 2), 3: "three"}).result == {"pair": [1, 2], "3": "three"}
+
+
+def test_a_handler_that_exits_has_failed() -> None:
+    def handler() -> None:
+        raise SystemExit(3)
+
+    trial = rehearse(handler, retry=2)
+    error = trial.attempts[0].error
+    assert error is not None
+    assert (trial.state, len(trial.attempts), error.message) == ("dead", 2, "sys.exit(3)")
+
+
 def test_an_unknown_error_is_tried_once_more_where_the_policy_says_once() -> None:
     trial = rehearse(Flaky(9, RuntimeError("hm")), retry=Retry(max_attempts=5, unknown="once"))
     assert (trial.reason, len(trial.attempts)) == ("unknown", 2)

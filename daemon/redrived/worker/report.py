@@ -11,14 +11,13 @@ import time
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from redrive.job import CurrentJob
+from redrive.job import RESULT_AT_MOST, CurrentJob
 from redrive.outcomes import Cancelled, Permanent, Snooze, Transient
 
 from .failure import describe
 from .hand import ID, LEASE, TASK, Row
 from .outbox import encode
 
-RESULT_AT_MOST = 64 * 1024  # bytes of JSON
 NESTED_AT_MOST = 100  # what others read recursively must not run out of stack
 
 
