@@ -36,8 +36,9 @@ def main() -> None:
 
 def _run(config: str | None) -> None:
     from redrive.config import find_config, load
-    from redrived import logs
+    from redrived import logs, memory
 
+    memory.set_up()
     loaded = load(find_config(config, os.environ), look_around=True)
     daemon = loaded.config.daemon
     logs.set_up(daemon.log_level, daemon.log_format)

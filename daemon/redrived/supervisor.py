@@ -17,6 +17,7 @@ from redrive import __version__
 from redrive.clock import SystemClock
 from redrive.config import Loaded, node_name, runtime_dir, state_dir, store_url
 from redrive.errors import RedriveError
+from redrived import memory
 from redrived.api.bridge import Bridge
 from redrived.bus import Bus
 from redrived.engine.attempt import Ending
@@ -97,6 +98,7 @@ class Supervisor:
     async def _serve_with(self, store: Store) -> None:
         timers = Timers(self.clock)
         timers.start()
+        timers.every("memory", memory.EVERY, memory.give_back)
         engine = Engine(
             self.config,
             store,

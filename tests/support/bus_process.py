@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from redrived import memory
 from support.bus import serving
 
 
@@ -28,4 +29,5 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    memory.set_up()
     asyncio.run(main(Path(sys.argv[1])))
