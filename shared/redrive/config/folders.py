@@ -15,6 +15,10 @@ _SQLITE = "sqlite:///"
 
 def find_config(explicit: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """The config file to read; one that was named must be there."""
+    if explicit == "":  # a variable that is not set; another config may be another daemon
+        raise ConfigProblem(
+            "the name of the config is empty", hint="leave out `--config`, or name one"
+        )
     named = explicit or environ.get("REDRIVE_CONFIG")
     places = (
         [Path(named)]

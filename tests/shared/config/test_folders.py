@@ -46,6 +46,13 @@ def test_a_config_that_was_named_and_is_not_there_is_not_replaced_by_another() -
         find_config("a.toml", {})
 
 
+def test_an_empty_name_is_no_name_of_a_config() -> None:
+    Path("config.toml").touch()
+    with pytest.raises(ConfigProblem, match="the name of the config is empty"):
+        find_config("", {})
+    assert find_config(None, {"REDRIVE_CONFIG": ""}) == Path("config.toml")
+
+
 def test_a_config_that_cannot_be_looked_at_is_not_replaced_by_another() -> None:
     Path("config.toml").touch()
     unreadable = "a" * 300  # longer than a name can be
