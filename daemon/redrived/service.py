@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 from redrive.errors import RedriveError
+from redrived.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class Loop(ABC):
     def __init__(self) -> None:
         self.busy_since: float | None = None  # the loop's time; None: it waits to be woken
         self._signal = Signal()
+        self._seldom = Seldom(log)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -74,10 +76,14 @@ class Loop(ABC):
             except asyncio.CancelledError:
                 raise
             except RedriveError as problem:
-                log.warning("%s goes on in a second: %s", self.name, problem)
+                self._seldom.warn(
+                    "%s goes on in a second: %s", self.name, problem, about=f"{problem}"
+                )
                 await asyncio.sleep(1)
                 self.wake()
-            except Exception:  # one bad round must not end the service
-                log.exception("%s failed; it goes on in a second", self.name)
+            except Exception as error:  # noqa: BLE001 - one bad round must not end the service
+                self._seldom.exception(
+                    "%s failed; it goes on in a second", self.name, about=f"{error!r}"
+                )
                 await asyncio.sleep(1)
                 self.wake()

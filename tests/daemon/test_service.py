@@ -11,11 +11,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from redrive.errors import AlreadyRunning, Exit
-from redrived import logs
+from redrive.errors import AlreadyRunning, Exit, TryLater
+from redrived import logs, seldom
 from redrived.instance_lock import InstanceLock
 from redrived.notify import Notifier
 from redrived.service import Loop, Signal
@@ -92,6 +93,41 @@ async def test_one_bad_round_does_not_end_a_loop(monkeypatch: pytest.MonkeyPatch
         await loop.done.wait()
     await loop.stop()
     assert loop.steps == 3
+
+
+class Troubled(Loop):
+    """Fails for two minutes in the same way, then in another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = 0
+        self.done = asyncio.Event()
+
+    async def run_once(self) -> bool:
+        self.steps += 1
+        if self.steps == 122:
+            self.done.set()
+            await asyncio.Event().wait()
+        raise TryLater("the disk is full" if self.steps <= 120 else "the database is locked")
+
+
+async def test_a_trouble_that_lasts_is_told_once_and_then_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sleep = asyncio.sleep
+    loop = Troubled()
+    monkeypatch.setattr(asyncio, "sleep", lambda _: sleep(0))
+    monkeypatch.setattr(seldom, "time", SimpleNamespace(monotonic=lambda: 1000.0 + loop.steps))
+    await loop.start()
+    loop.wake()
+    async with asyncio.timeout(10):
+        await loop.done.wait()
+    await loop.stop()
+    assert [record.getMessage() for record in caplog.records] == [
+        "troubled goes on in a second: the disk is full",
+        "troubled goes on in a second: the disk is full (59 like this since the last one)",
+        "troubled goes on in a second: the database is locked",
+    ]
 
 
 def test_systemd_hears_every_word_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

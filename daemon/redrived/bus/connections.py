@@ -18,7 +18,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from redrive.pump import Pump
 from redrived.bus.peers import Credentials, user_name
-from redrived.bus.seldom import Seldom
+from redrived.seldom import Seldom
 
 log = logging.getLogger(__name__)
 

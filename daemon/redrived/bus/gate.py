@@ -17,7 +17,7 @@ from redrive import keys
 from redrive.errors import ConfigProblem
 from redrive.keys import Role
 from redrive.pump import Pump
-from redrived.bus.seldom import Seldom
+from redrived.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
