@@ -22,6 +22,7 @@ from redrived.processes import wire
 from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
 from redrived.processes.pool_worker import Loss, Worker
+from redrived.processes.signals import signal_name
 from redrived.store import ledger
 from redrived.store.begin import Begun, begin
 from redrived.store.picking import Berth, InHand
@@ -368,11 +369,5 @@ def _how_it_died(loss: Loss) -> str:
     if loss.why:
         return f"the worker was ended: {loss.why}"
     if loss.code < 0:
-        import signal
-
-        try:
-            name = signal.Signals(-loss.code).name
-        except ValueError:
-            name = f"signal {-loss.code}"
-        return f"the worker process was killed by {name}"
+        return f"the worker process was killed by {signal_name(-loss.code)}"
     return f"the worker process exited with code {loss.code}"

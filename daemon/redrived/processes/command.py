@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from redrive.config.sections import Limits
 from redrive.models import Json
 from redrived.processes.output import Output
+from redrived.processes.signals import signal_name
 from redrived.processes.tree import Ended, Tree, Trees
 
 _TAIL = 4096
@@ -138,10 +138,10 @@ class CommandRun:
     def _describe(self, status: int, ended: Ended) -> Exit:
         code = os.waitstatus_to_exitcode(status)
         output = self._output
-        written = output.size()
+        written = output.final_size()
         facts = Exit(
             code=code if code >= 0 else None,
-            signal=_signal_name(-code) if code < 0 else None,
+            signal=signal_name(-code) if code < 0 else None,
             output=written,
             ended=ended,
         )
@@ -154,13 +154,6 @@ class CommandRun:
             stdout_tail=_text(output.tail(output.out, _TAIL)),
             stderr_tail=_text(output.tail(output.err, _TAIL)),
         )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"  # a real-time signal
 
 
 def _result(output: Output) -> dict[str, Any] | None:
