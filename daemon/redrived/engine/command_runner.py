@@ -8,6 +8,7 @@ a commit. What waits in a slot has not begun and goes back free of charge.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from math import inf
@@ -35,6 +36,8 @@ from redrived.store.picking import Berth, InHand
 from redrived.store.settle import Completed
 from redrived.store.store import Store
 from redrived.store.unit import to_json
+
+log = logging.getLogger(__name__)
 
 BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
@@ -204,6 +207,11 @@ class CommandRunner:
             return None
         except RedriveError as error:
             self._settler.unfit(job, attempt.unlogged_begin, str(error))
+            return None
+        except Exception as error:  # a slot that stood still would hold up every lease
+            log.exception("job %d cannot be started", job.id)
+            why = f"it cannot be started: {error}"
+            self._settler.unfit(job, attempt.unlogged_begin, why, "cannot_start")
             return None
         if isinstance(run, Exit):
             self._tell(self._settler.exited(attempt, run), at_once=True)

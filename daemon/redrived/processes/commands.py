@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -22,7 +21,7 @@ from redrived.processes.environment import arguments, check_words, inherited
 from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
 from redrived.processes.output import Output, Outputs
-from redrived.processes.spawn import CannotRun, limited, no_room, spawn
+from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
 log = logging.getLogger(__name__)
@@ -65,7 +64,8 @@ class Commands:
             try:
                 pid = self._spawn(command, env, output)
             except CannotRun as error:
-                os.write(output.err, f"{error}\n".encode())
+                with suppress(OSError):  # a full disk costs the output, never the attempt
+                    os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
             tree, pidfd = self._hold(pid, command, cleanup)
             kept = cleanup.pop_all()
@@ -98,12 +98,7 @@ class Commands:
         if cgroup:
             cleanup.callback(cgroup.remove)
             cgroup.add(pid)
-        try:
-            pidfd = os.pidfd_open(pid)
-        except OSError as error:
-            os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise no_room(error) from error
+        pidfd = handle_of(pid)
         return self._trees.hold(pid, command.mark, cgroup), pidfd
 
     def _environment(

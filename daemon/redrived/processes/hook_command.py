@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -15,7 +14,8 @@ from pathlib import Path
 from redrive.errors import TryLater
 from redrived.processes.environment import inherited
 from redrived.processes.exits import Exits
-from redrived.processes.spawn import CannotRun, spawn
+from redrived.processes.signals import signal_name
+from redrived.processes.spawn import CannotRun, handle_of, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
 GRACE = 2.0  # seconds after the deadline
@@ -64,19 +64,15 @@ class HookCommands:
         }
         words = ["/bin/sh", "-c", _READ_FACTS, "hook", *argv]
         pid = spawn(words, cwd=cwd, env=env, output=(str(output), str(output)))
+        pidfd = handle_of(pid)
         tree = self._trees.hold(pid, f"REDRIVE_ATTEMPT={mark}")
-        gone = self._watch(tree)
+        gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
+        self._exits.watch(pidfd, (tree, gone))
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(gone)
         finally:
             await asyncio.shield(self._trees.end(tree, 0 if gone.done() else GRACE))
-
-    def _watch(self, tree: Tree) -> asyncio.Future[int]:
-        """Its exit code, once it has been reaped."""
-        gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._exits.watch(os.pidfd_open(tree.pid), (tree, gone))
-        return gone
 
     def _exited(self, hooks: list[tuple[Tree, asyncio.Future[int]]]) -> None:
         for tree, gone in hooks:
@@ -86,7 +82,7 @@ class HookCommands:
 
 
 def _complaint(code: int, output: Path) -> str:
-    how = f"exit code {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
+    how = f"exit code {code}" if code >= 0 else f"ended by {signal_name(-code)}"
     with output.open("rb") as file:
         file.seek(max(0, output.stat().st_size - _EXCERPT))
         said = file.read().decode(errors="replace").strip()

@@ -10,6 +10,7 @@ import errno
 import math
 import os
 import shutil
+import signal
 from collections.abc import Mapping
 
 from redrive.config.sections import Limits
@@ -53,6 +54,16 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
         raise CannotRun(126, f"cannot run {argv[0]!r}: an argument is no text: {error}") from error
 
 
+def handle_of(pid: int) -> int:
+    """A pidfd of a program just started; without one nobody would see its exit, and it is ended."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError as error:
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise no_room(error) from error
+
+
 def limited(argv: list[str], limits: Limits) -> list[str]:
     """The command behind its limits; itself when there are none."""
     settings = {
@@ -75,7 +86,7 @@ def limited(argv: list[str], limits: Limits) -> list[str]:
 
 def no_room(error: OSError) -> NoRoom:
     return NoRoom(
-        f"cannot start a command now: {error.strerror}",
+        f"cannot start a command now: {error.strerror or error}",
         hint="lower [daemon] concurrency, or raise the limits of the service",
     )
 
@@ -89,7 +100,8 @@ def _spawn(argv: list[str], cwd: str, env: Mapping[str, str], output: tuple[str,
         if _found.pop(key, None) is None:
             raise
         return _spawn(argv, cwd, env, output)
-    _found[key] = program
+    if program is not argv[0]:  # else there was nothing to look for, and names may be many
+        _found[key] = program
     return pid
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -118,6 +120,7 @@ async def failed_with(engine: Engine, command: str, timeout: str = "10s") -> str
     [
         ('["sh", "-c", "echo why >&2; exit 3"]', "exit code 3: why"),
         ('["sh", "-c", "kill -9 $$"]', "ended by SIGKILL"),
+        ('["sh", "-c", "kill -40 $$"]', "ended by SIG40"),
         ('["/nowhere/prog"]', "exit code 127: "),
         (
             '["sh", "-c", "echo no way to db://me:pw@x >&2; exit 1"]',
@@ -127,6 +130,22 @@ async def failed_with(engine: Engine, command: str, timeout: str = "10s") -> str
 )
 async def test_a_hook_that_fails_is_an_event(engine: Engine, command: str, problem: str) -> None:
     assert (await failed_with(engine, command)).startswith(problem)
+
+
+async def test_a_hook_that_nobody_could_see_exit_is_ended_at_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def no_descriptor(pid: int) -> int:
+        started.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pidfd_open", no_descriptor)
+    assert "Too many open files" in await failed_with(engine, '["sleep", "300"]')
+    [pid] = started
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 async def test_a_hook_that_hangs_is_ended_with_all_it_started(engine: Engine) -> None:

@@ -278,6 +278,22 @@ async def test_a_log_folder_that_vanishes_is_made_again(workshop: Workshop) -> N
     assert workshop.printed(again) == "second\n"
 
 
+async def test_what_cannot_be_run_is_told_though_nothing_more_can_be_written(
+    workshop: Workshop,
+) -> None:
+    assert (await workshop.exit_of(["true"])).code == 0
+    printed = workshop.folder / "state" / "outputs" / "slots" / "0.err"  # as by a straggler
+    printed.write_text("x" * 100)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60, hard))
+    try:
+        exited = await workshop.exit_of(["no-such-program"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert exited.code == 127
+    assert "no-such-program" in exited.stderr_tail
+
+
 async def test_without_descriptors_nothing_starts_and_what_runs_goes_on(workshop: Workshop) -> None:
     running = workshop.running(["sleep", "300"])
     refusals: list[str] = []
