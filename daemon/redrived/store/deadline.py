@@ -19,19 +19,22 @@ Answer = TypeVar("Answer")
 
 
 class BoundedConnection(psycopg.Connection[Any]):
+    within: float | None = None  # seconds; None: as everywhere
+
     def wait(self, gen: PQGen[Answer], *args: Any, **options: Any) -> Answer:
         return super().wait(self._bounded(gen), *args, **options)
 
     def _bounded(self, gen: PQGen[Answer]) -> PQGen[Answer]:
         """The same steps; psycopg takes one at least every tenth of a second, ready or not."""
-        deadline = time.monotonic() + WITHIN
+        within = WITHIN if self.within is None else self.within
+        deadline = time.monotonic() + within
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if not ready and time.monotonic() > deadline:
                     self.close()
-                    raise psycopg.OperationalError(f"no answer within {WITHIN:g} s")
+                    raise psycopg.OperationalError(f"no answer within {within:g} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
             answer: Answer = end.value

@@ -6,8 +6,12 @@ in place.
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 
@@ -49,5 +53,21 @@ def migrate(connection: Connection) -> bool:
     config = Config()
     config.set_main_option("script_location", str(FOLDER))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _unhurried(connection):
+        command.upgrade(config, "head")
     return True
+
+
+@contextmanager
+def _unhurried(connection: Connection) -> Iterator[None]:
+    """A large table takes its time: no deadline of PostgreSQL's may end what would begin anew."""
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    raw: Any = connection.connection.dbapi_connection
+    connection.execute(text("SET LOCAL statement_timeout = 0"))
+    raw.within = math.inf
+    try:
+        yield
+    finally:
+        raw.within = None

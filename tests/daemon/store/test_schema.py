@@ -15,9 +15,10 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from redrive.errors import ConfigProblem
-from redrived.store import schema
+from redrived.store import deadline, schema
 from redrived.store.database import Database
 from redrived.store.schema import current_version, known_versions, migrate
 from redrived.store.store import Store
@@ -115,17 +116,8 @@ async def test_a_store_of_a_newer_redrive_is_refused_and_left_alone(
 async def test_an_older_store_is_brought_up_to_date_with_what_it_holds(
     database: Database, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "migrations"
-    (folder / "versions").mkdir(parents=True)
-    for path in schema.FOLDER.rglob("*.py"):
-        (folder / path.relative_to(schema.FOLDER)).write_text(path.read_text())
-    newest = known_versions()[-1]
-    (folder / "versions" / "9999_next.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\n"
-        f"revision = '9999_next'\ndown_revision = {newest!r}\n"
-        "def upgrade():\n    op.add_column('jobs', sa.Column('colour', sa.Text()))\n"
-    )
-    monkeypatch.setattr(schema, "FOLDER", folder)
+    more = "op.add_column('jobs', sa.Column('colour', sa.Text()))"
+    monkeypatch.setattr(schema, "FOLDER", with_next(tmp_path, more))
     with database.writers.connect() as connection, connection.begin():
         connection.execute(text("UPDATE counters SET value = 77"))
     store = Store(url_of(database), clock, "n1")
@@ -142,6 +134,35 @@ async def test_an_older_store_is_brought_up_to_date_with_what_it_holds(
     assert version == "9999_next"
     assert {value for (value,) in values} == {77}
     await store.close()
+
+
+def with_next(folder: Path, *statements: str) -> Path:
+    """The migrations, and one more."""
+    newest = known_versions()[-1]
+    copy = as_of(newest, folder)
+    (copy / "versions" / "9999_next.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision = '9999_next'\ndown_revision = {newest!r}\n"
+        "def upgrade():\n" + "".join(f"    {each}\n" for each in statements)
+    )
+    return copy
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_migration_may_take_longer_than_any_question(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "op.execute('SELECT pg_sleep(0.5)')"
+    monkeypatch.setattr(schema, "FOLDER", with_next(tmp_path, long))
+    monkeypatch.setattr(deadline, "WITHIN", 0.3)
+    with database.writers.connect() as connection:
+        connection.execute(text("SET statement_timeout = 300"))
+        connection.commit()
+        with connection.begin():
+            assert migrate(connection)
+            assert current_version(connection) == "9999_next"
+        with pytest.raises(DBAPIError, match=r"no answer within 0\.3 s|statement timeout"):
+            connection.execute(text("SELECT pg_sleep(5)"))
 
 
 @both
