@@ -27,6 +27,7 @@ class Output:
         self.slot: Slot | None = None
         self.files = (-1, -1)
         self.marks = Marks()
+        self.is_untouched = False  # nobody has written, or can write any more
         self.warning = ""  # why nothing is kept; "" when all is well
 
     def use(self, files: tuple[int, int], slot: Slot | None = None, warning: str = "") -> None:
@@ -52,6 +53,11 @@ class Output:
     def size(self) -> int:
         out, err = self.sizes()
         return out + err
+
+    def final_size(self) -> int:
+        """The same, once its command is gone; most write nothing, which is the cheapest to see."""
+        self.is_untouched = self.slot is not None and self.slot.is_untouched()
+        return 0 if self.is_untouched else self.size()
 
     def mark(self) -> None:
         """Once a second: what is there now came before everything that follows."""
@@ -91,17 +97,20 @@ class Outputs:
 
     def finish(self, output: Output, limit: int) -> None:
         """The attempt is gone; what it wrote is kept up to the limit."""
+        del self._live[output.job, output.execution]
+        if output.slot and output.is_untouched:
+            self._slots.give_back(output.slot)
+            return
         sizes = output.sizes()
         for file, size in zip(output.files, sizes, strict=True):
             if size > limit:
                 os.ftruncate(file, limit)
         path = self._path(output.job, output.execution)
         if output.slot:
-            self._slots.give_back(output.slot, path)
+            self._slots.give_back_written(output.slot, path)
         if all(sizes):
             output.marks.add(*sizes)
             _save_marks(output.marks, f"{path}.idx")
-        del self._live[output.job, output.execution]
 
     def cut(self, job: int, execution: int, limit: int) -> bool:
         """Keep no more of what a worker has put there than the limit; whether there was more."""
