@@ -38,12 +38,14 @@ class Slot:
                 self._open[stream] = os.open(path, FLAGS | os.O_CREAT, 0o600)
         return self._open[0], self._open[1]
 
+    def is_untouched(self) -> bool:
+        """Whether nothing has been written, nor may yet be."""
+        return not any(map(_is_in_use, self._open.values()))
+
     def move_written(self, target: str) -> None:
         """What has been or may yet be written goes to `target`, a path without the stream."""
         for stream, path in enumerate(self.paths):
-            file = self._open[stream]
-            # The length last: only once nobody has it open can it no longer grow.
-            if not _is_ours_alone(file) or length(file):
+            if _is_in_use(self._open[stream]):
                 move(path, f"{target}.{STREAMS[stream]}")
                 os.close(self._open.pop(stream))
 
@@ -83,7 +85,11 @@ class Slots:
         self._idle.pop()
         return slot, files
 
-    def give_back(self, slot: Slot, target: str) -> None:
+    def give_back(self, slot: Slot) -> None:
+        """The attempt is over, and has left its files untouched."""
+        self._idle.append(slot)
+
+    def give_back_written(self, slot: Slot, target: str) -> None:
         """The attempt is over; what it wrote is kept as `target`, a path without the stream."""
         try:
             slot.move_written(target)
@@ -131,6 +137,11 @@ def move(path: str, target: str) -> None:
             os.rename(path, target)
         except FileNotFoundError:
             pass
+
+
+def _is_in_use(file: int) -> bool:
+    # The length last: only once nobody else has it open can it no longer grow.
+    return not _is_ours_alone(file) or length(file) > 0
 
 
 def _is_ours_alone(file: int) -> bool:
