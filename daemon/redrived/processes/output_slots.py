@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from redrived.processes.output_pages import STREAMS
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 _RECORD = 48  # bytes: a job and an execution, padded
+_OWNER = re.compile(rb"(\d+) (\d+) *")  # a full disk or a power cut may have left anything else
 
 
 class Slot:
@@ -109,17 +111,20 @@ class Slots:
 
     def leftovers(self) -> Iterator[tuple[str, int, int, str]]:
         """What a daemon that died has left in its slots: path, job, execution, stream."""
+        folder = Path(self._folder)
         try:
-            owners = Path(self._folder, "owners").read_bytes()
+            owners = (folder / "owners").read_bytes()
         except OSError:
-            return
-        for number in range(len(owners) // _RECORD):
-            owner = owners[number * _RECORD :][:_RECORD].strip(b"\0")
-            for stream in STREAMS:
-                path = f"{self._folder}/{number}.{stream}"
-                if owner and os.path.exists(path) and os.path.getsize(path):
-                    job, execution = map(int, owner.split())
-                    yield path, job, execution, stream
+            owners = b""
+        for path in folder.glob("[0-9]*.*"):
+            number, _, stream = path.name.partition(".")
+            if not path.stat().st_size:
+                continue
+            place = int(number) * _RECORD
+            if owner := _OWNER.fullmatch(owners, place, place + _RECORD):
+                yield str(path), int(owner[1]), int(owner[2]), stream
+            else:  # nobody's, and it must not become the next one's
+                path.unlink()
 
 
 def length(file: int) -> int:

@@ -153,6 +153,17 @@ def test_a_file_that_a_straggler_holds_is_handed_to_nobody(outputs: Outputs) -> 
     assert text(outputs.read(1, 1)) == ["late"]
 
 
+@pytest.mark.parametrize("written", [b"12", b"\0" * 48, b"no job at all".ljust(48)])
+def test_an_owner_that_cannot_be_read_stops_no_start(
+    outputs: Outputs, tmp_path: Path, written: bytes
+) -> None:
+    write(outputs.open(1, 1), "of whom?")
+    (tmp_path / "outputs" / "slots" / "owners").write_bytes(written)
+    after = Outputs(tmp_path)
+    finished(after, 2, "of the second")
+    assert text(after.read(2, 1)) == ["of the second"]
+
+
 def test_the_outputs_of_a_daemon_that_died_are_found(outputs: Outputs, tmp_path: Path) -> None:
     for job in (1, 2, 3):
         write(outputs.open(job, 5), *[f"said by {job}"] * (job != 2))
