@@ -30,6 +30,7 @@ def write(output: Output, *lines: str) -> None:
 def finished(outputs: Outputs, job: int, *lines: str, execution: int = 1) -> None:
     output = outputs.open(job, execution)
     write(output, *lines)
+    assert output.final_size() == sum(len(line.lstrip(">")) for line in lines)
     outputs.finish(output, LIMIT)
 
 
@@ -145,6 +146,7 @@ def test_a_silent_attempt_hands_its_files_on(outputs: Outputs, tmp_path: Path) -
 def test_a_file_that_a_straggler_holds_is_handed_to_nobody(outputs: Outputs) -> None:
     output = outputs.open(1, 1)
     with open(output.paths[0], "ab") as straggler:
+        assert output.final_size() == 0
         outputs.finish(output, LIMIT)
         finished(outputs, 2)
         straggler.write(b"late")
