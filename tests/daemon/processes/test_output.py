@@ -75,6 +75,13 @@ def test_what_a_follower_has_seen_keeps_its_place(outputs: Outputs) -> None:
     assert text(outputs.read(1, 1)) == [">1", "2", ">3"]
 
 
+def test_what_cannot_be_read_is_no_last_word(outputs: Outputs) -> None:
+    output = outputs.open(1, 1)
+    os.write(output.err, b"why")
+    assert output.tail(output.err, 2) == b"hy"
+    assert output.tail(-1, 2) == b""
+
+
 def test_bytes_are_kept_as_they_are(outputs: Outputs) -> None:
     output = outputs.open(1, 1)
     os.write(output.out, b"\xff\0\x1b[31m")
