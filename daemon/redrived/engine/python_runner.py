@@ -135,6 +135,9 @@ class PythonRunner:
             if job is None:
                 continue
             self._forget_if_empty(worker, hand)  # before anybody hears of it and looks who is busy
+            if report.outcome == "stale":
+                self._renew(worker, job, report)
+                continue
             attempt = self._attempts.pop(report.job, report.lease)
             pace = spent.setdefault(job.task, [0, 0])
             pace[0] += 1
@@ -166,6 +169,14 @@ class PythonRunner:
             return _completed(job, report, None if attempt else report.began, ended_at)
         self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
         return None
+
+    def _renew(self, worker: Worker, job: InHand, report: wire.Report) -> None:
+        """It has an older copy of a module than the disk: a fresh one takes its place, and the job."""
+        log.info(
+            "job %d goes to a fresh worker: %s", job.id, report.failure and report.failure.message
+        )
+        worker.retire()
+        self._return([job])
 
     def _is_marked_by(self, job: InHand) -> bool:
         """Whether a worker is not what it was after such a job."""

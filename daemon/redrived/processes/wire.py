@@ -15,7 +15,8 @@ from msgspec import Raw, Struct
 
 LARGEST_FRAME = 64 << 20  # a worker that says more at once is out of its mind
 
-Outcome = Literal["done", "failed", "permanent", "transient", "snoozed", "cancelled"]
+# `stale`: it was not begun, a fresh worker may be able to.
+Outcome = Literal["done", "failed", "permanent", "transient", "snoozed", "cancelled", "stale"]
 
 
 class HandedJob(Struct, array_like=True, frozen=True, gc=False):

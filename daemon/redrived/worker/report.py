@@ -17,6 +17,7 @@ from redrive.outcomes import Cancelled, Permanent, Snooze, Transient
 from .failure import describe
 from .hand import ID, LEASE, TASK, Row
 from .outbox import encode
+from .stale import Stale
 
 NESTED_AT_MOST = 100  # what others read recursively must not run out of stack
 
@@ -53,6 +54,8 @@ def _ended_by(error: BaseException, interrupted: bool) -> tuple[str, dict[str, A
     stopped = interrupted and type(error).__name__ == "CancelledError"
     if stopped or isinstance(error, Cancelled):
         return "cancelled", failure
+    if isinstance(error, Stale):
+        return "stale", failure
     if isinstance(error, Permanent):
         return "permanent", {**failure, "type": _text(error.type)}
     if isinstance(error, Transient):

@@ -7,6 +7,7 @@ import mmap
 import os
 import platform
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -15,6 +16,8 @@ from .channel import Channel
 from .hand import Hand
 from .outbox import Outbox
 from .output import Output
+
+BORN = time.time()  # nothing of the application has been imported yet
 
 
 def run(socket_fd: int, mark_fd: int) -> None:

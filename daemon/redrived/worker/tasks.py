@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Callable
 
+from .stale import refuse_stale
+
 Handler = Callable[..., Any]
 
 
@@ -37,10 +39,18 @@ class Task:
     def load(self) -> Handler:
         """The function; imported at the first job, so a bad module fails jobs, not workers."""
         module, _, path = self.python.partition(":")
-        __import__(module)
+        try:
+            __import__(module)
+        except ImportError as error:  # one module may be new, and what it needs of another stale
+            refuse_stale(error.path, error)
+            raise
         found: Any = sys.modules[module]
         for name in path.split("."):
-            found = getattr(found, name)
+            try:
+                found = getattr(found, name)
+            except AttributeError as error:
+                refuse_stale(getattr(sys.modules[module], "__file__", None), error)
+                raise
         self.handler = found
         handler: Handler = found
         return handler

@@ -33,6 +33,10 @@ python = "handlers:refuse"
 retry = "quick"
 [tasks.wordless]
 python = "handlers:wordless"
+[tasks.later]
+python = "handlers:later"
+[tasks.uses_new]
+python = "uses_new:uses_new"
 [tasks.invalid]
 python = "handlers:invalid"
 retry = "quick"
@@ -203,6 +207,51 @@ async def test_an_error_without_a_message_is_told_by_its_name(folder: Path) -> N
         assert error is not None
         assert (error.message, error.error_type) == ("RuntimeError", "unknown")
         assert error.fingerprint == fingerprint("unknown", "", error.traceback)
+
+
+LATER = """
+def later():
+    return {"from": "the new code"}
+"""
+
+
+async def test_a_function_that_was_added_while_its_worker_ran_is_found_by_a_fresh_one(
+    folder: Path,
+) -> None:
+    async with running(folder, TASKS) as bench:
+        [early] = await bench.enqueue("later")
+        assert (await bench.ended(early)).reason == "permanent"
+
+        (folder / "handlers.py").write_text(HANDLERS + LATER)
+        [id] = await bench.enqueue("later")
+        job = await bench.ended(id)
+        assert (job.state, job.attempts, job.result) == ("done", 1, {"from": "the new code"})
+
+
+async def test_a_new_module_that_needs_new_code_of_another_is_imported_by_a_fresh_worker(
+    folder: Path,
+) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("add", a=1, b=2)
+        await bench.ended(id)
+
+        (folder / "handlers.py").write_text(HANDLERS + LATER)
+        (folder / "uses_new.py").write_text("from handlers import later as uses_new")
+        [id] = await bench.enqueue("uses_new")
+        assert (await bench.ended(id)).result == {"from": "the new code"}
+
+
+async def test_a_function_that_is_in_no_code_fails_for_good(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("add", a=1, b=2)
+        await bench.ended(id)
+
+        (folder / "handlers.py").write_text(HANDLERS + "\n")
+        [id] = await bench.enqueue("later")
+        job = await bench.ended(id)
+        assert (job.state, job.reason, job.attempts) == ("dead", "permanent", 1)
+        assert job.error is not None
+        assert "has no attribute 'later'" in job.error.message
 
 
 async def test_a_permanent_failure_is_dead_at_once(folder: Path) -> None:
