@@ -19,7 +19,7 @@ from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.instants import iso
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
-from redrived.store import outbox
+from redrived.store import ledger, outbox
 from redrived.store.database import Database
 from redrived.store.enqueue import living
 from redrived.store.lives import Life, give_life
@@ -277,6 +277,7 @@ def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     source = unit.database.rows("job bigint")
     unit.over(doomed, f"DELETE FROM events WHERE job IN (SELECT r.job FROM {source})")
     unit.over(doomed, f"DELETE FROM jobs WHERE id IN (SELECT r.job FROM {source})")
+    ledger.forget(unit, [f"job:{row.id}" for row in rows])
     outbox.forget(unit, [row.id for row in rows])
     for row in rows:
         data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}

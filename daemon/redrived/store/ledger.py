@@ -49,6 +49,14 @@ def mark(unit: Unit, marks: Sequence[Marked]) -> list[None]:
     return [None] * len(marks)
 
 
+def forget(unit: Unit, scopes: Sequence[str]) -> None:
+    """What was noted for jobs or runs that are no more."""
+    unit.over(
+        [(scope,) for scope in scopes],
+        f"DELETE FROM ledger WHERE scope IN (SELECT r.scope FROM {unit.database.rows('scope')})",
+    )
+
+
 def marked(connection: Connection, scope: str, after: str) -> list[str]:
     """A page of the marked keys behind one of them."""
     rows = connection.execute(

@@ -1,21 +1,21 @@
 """Forgetting what has ended, a little at a time.
 
 Whatever is forgotten goes whole: a job with its events, notes and tickets, a run with its jobs and
-steps. A job that belongs to a run stays as long as the run. A batch goes with its last run;
-until then it keeps the counts of all it ever had, and says how many are forgotten. Every function takes away one
-chunk at most and answers with what it took, so that other work goes on in between.
+steps. A job that belongs to a run stays as long as the run. A batch goes with its last run; until
+then it keeps the counts of all it ever had, and says how many are forgotten. Every function takes
+away one chunk at most and answers with what it took, so that other work goes on in between.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
-from redrived.store import outbox
+from redrived.store import ledger, outbox
 from redrived.store.unit import Unit
 
 CHUNK = 500
@@ -86,7 +86,7 @@ def _forget_runs(unit: Unit, wish: Ended) -> Forgotten:
     unit.over(runs, f"DELETE FROM events WHERE run {these}")
     unit.over(runs, f"DELETE FROM steps WHERE run_id {these}")
     unit.over(runs, f"DELETE FROM runs WHERE id {these}")
-    _remove_notes(unit, "run", [run for (run,) in runs])
+    ledger.forget(unit, [f"run:{run}" for (run,) in runs])
     _forget_in_batches(unit, Counter(batch for _, batch in found if batch is not None))
     return Forgotten(len(runs), jobs)
 
@@ -142,18 +142,11 @@ def _remove_jobs(unit: Unit, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     unit.over(jobs, f"DELETE FROM events WHERE job {these}")
     unit.over(jobs, f"DELETE FROM jobs WHERE id {these}")
     ids = [id for (id,) in jobs]
-    _remove_notes(unit, "job", ids)
+    ledger.forget(unit, [f"job:{id}" for id in ids])
     outbox.forget(unit, ids)
     for (queue, task, state), n in Counter(tuple(row[1:]) for row in rows).items():
         unit.moved(queue, task, JobState(state), None, n)
     return ids
-
-
-def _remove_notes(unit: Unit, kind: str, ids: Iterable[int]) -> None:
-    unit.over(
-        [(f"{kind}:{id}",) for id in ids],
-        f"DELETE FROM ledger WHERE scope IN (SELECT r.scope FROM {unit.database.rows('scope')})",
-    )
 
 
 def _forget_in_batches(unit: Unit, forgotten: Mapping[str, int]) -> None:

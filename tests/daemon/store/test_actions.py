@@ -14,6 +14,7 @@ from redrive.lifecycle import JobState, Move, allowed
 from redrived.store.actions import VERBS, Act, Acted, act, rehearse
 from redrived.store.enqueue import NewJob
 from redrived.store.group import Entry
+from redrived.store.ledger import Claim, claim
 from redrived.store.picking import TaskRules
 from redrived.store.settle import end
 from support.clock import FakeClock
@@ -264,6 +265,15 @@ def test_hold_and_release_say_when_there_is_nothing_to_do(ground: Ground) -> Non
     assert "not held" in str(refused(ground, "release", placed.id))
     do(ground, "hold", placed.id)
     assert "held already" in str(refused(ground, "hold", placed.id))
+
+
+def test_discard_takes_along_what_a_job_was_to_do_once(ground: Ground) -> None:
+    dead, other = in_state(ground, JobState.DEAD), in_state(ground, JobState.DEAD)
+    for id in (dead, other):
+        assert ground.do(claim, Claim(f"job:{id}", "mail"))
+    do(ground, "discard", dead)
+    assert ground.do(claim, Claim(f"job:{dead}", "mail"))
+    assert not ground.do(claim, Claim(f"job:{other}", "mail"))
 
 
 def test_discard_takes_the_events_along_and_leaves_one_line(ground: Ground) -> None:
