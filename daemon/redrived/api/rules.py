@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +11,7 @@ import msgspec
 from redrive.clock import SECOND
 from redrive.config import load
 from redrive.errors import UsageProblem
-from redrive.models import ErrorRecord, recorded_error
+from redrive.models import ErrorRecord, Event, recorded_error
 from redrive.outcomes import Permanent, Transient
 from redrive.policy import timeline
 from redrive.protocol.queries import (
@@ -50,14 +52,18 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     path = engine.definitions.config.path
     if path is None:
         raise UsageProblem("the daemon was not started from a file", hint="there is none to test")
-    rulebook = Rulebook(load(path).config.errors)
     since = engine.clock.now() - round(request.since * SECOND)
-    changes: list[RuleChange] = []
-    examined = 0
+    recorded = await engine.store.read(events.errors_since, since)
+    # In a thread: there may be 100,000 of them, and the loop has others to serve.
+    changes = await asyncio.to_thread(_changes, path, recorded)
+    return RulesReply(examined=len(recorded), changed=changes)
 
-    for task, event in await engine.store.read(events.errors_since, since):
+
+def _changes(path: str, recorded: Iterable[tuple[str | None, Event]]) -> list[RuleChange]:
+    rulebook = Rulebook(load(path).config.errors)
+    changes: list[RuleChange] = []
+    for task, event in recorded:
         error = recorded_error(event.data["error"])
-        examined += 1
         found = rulebook.classify(_evidence(task, error, event.data.get("evidence", {})))
         if (found.category, found.error_type) != (error.category, error.error_type):
             changes.append(
@@ -69,7 +75,7 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
                     rule=found.rule,
                 )
             )
-    return RulesReply(examined=examined, changed=changes)
+    return changes
 
 
 def _evidence(task: str | None, error: ErrorRecord, kept: dict[str, Any]) -> Evidence:
