@@ -59,6 +59,10 @@ class Slot:
         self.look_at = inf  # by the loop's clock
 
     @property
+    def is_low(self) -> bool:
+        return len(self.waiting) <= self.refill_at and not self.is_long
+
+    @property
     def first(self) -> InHand:
         return self.running.job if self.running else self.waiting[0]
 
@@ -102,8 +106,7 @@ class CommandRunner:
 
     def _busy_berths(self) -> list[Berth]:
         """None before one slot has come down to where it wants more; then all share the lease."""
-        low = [slot for slot in self._slots if len(slot.waiting) <= slot.refill_at]
-        if not any(self._share(slot) >= OFFERED for slot in low):
+        if not any(slot.is_low and self._share(slot) >= OFFERED for slot in self._slots):
             return []
         shares = sorted(
             ((slot, self._share(slot)) for slot in self._slots), key=itemgetter(1), reverse=True
@@ -247,7 +250,8 @@ class CommandRunner:
     def _flush_late(self) -> None:
         self._late = None
         if self._done:
-            self._settler.freed()  # should more be leased, it is one commit with the ends
+            if any(slot.is_low for slot in self._slots):
+                self._settler.freed()  # should more be leased, it is one commit with the ends
             asyncio.get_running_loop().call_soon(self.flush)
 
     def _look_in(self, seconds: float, slot: Slot) -> None:
