@@ -26,6 +26,7 @@ from sqlalchemy import text
 
 from redrive.clock import SECOND, SystemClock
 from redrive.filters import parse
+from redrived.api.jobs import order
 from redrived.store import tallies
 from redrived.store.beats import Beat, beat
 from redrived.store.enqueue import NewJob, Order, enqueue
@@ -40,11 +41,15 @@ LISTS = {
     "newest": "",
     "dead": "state:dead",
     "failing": "error:timeout",
-    "one group": "state:dead group:none",
+    "one group": "state:dead group:f",
+    "no group": "state:dead group:none",
     "not done": "!state:done",
     "running": "state:running node:bench",
     "one task": "task:noop",
     "no task": "task:none",
+    "next due": "sort:next",
+    "next retry": "state:retry queue:default sort:next",
+    "due in a day": "next<1d sort:next",
 }
 TURN = 1_000  # jobs of one size in one turn
 READS = 5  # times that each question is asked in a round
@@ -211,7 +216,8 @@ async def reads(store: Store) -> dict[str, float]:
     took: dict[str, float] = {}
     for name, filter in LISTS.items():
         begun = time.perf_counter()
-        await store.read(listed, parse(filter), store.clock.now(), count=True)
+        parsed = parse(filter)
+        await store.read(listed, parsed, store.clock.now(), sort=order(parsed), count=True)
         took[name] = (time.perf_counter() - begun) * 1000
     begun = time.perf_counter()
     await store.read(tallies.read)
@@ -227,10 +233,9 @@ async def measure(folder: Path, chosen: argparse.Namespace) -> None:
         f" that sleep until their next attempt. Beside the bare driver with executemany, writing"
         f" the same rows. WAL, `synchronous=FULL`; medians of {chosen.rounds} rounds.",
     )
-    small, *big = [
-        await a_store(folder, kind, rows)
-        for kind, rows in [*(("done", n) for n in chosen.rows), ("asleep", max(chosen.rows))]
-    ]
+    done = [await a_store(folder, "done", rows) for rows in chosen.rows]
+    asleep = [await a_store(folder, "asleep", rows) for rows in chosen.rows]
+    small, big = done[0], [*done[1:], asleep[-1]]
     bare = [await a_bare(folder, min(chosen.rows), many=many) for many in (False, True)]
     contenders: list[Redrive | Bare] = [small, *big, *bare]
     if chosen.postgresql:
@@ -246,14 +251,18 @@ async def measure(folder: Path, chosen: argparse.Namespace) -> None:
         for step in ("lease", "finish"):  # of the largest commits
             growth = rates[small.name][step] / rates[each.name][step]
             report.add(f"{step}, {each.name}", growth, "×", goal=at_most(1.3))
-    took = await compare_reads([small, *big], chosen.rounds)
-    for each in big:
-        for question, milliseconds in took[each.name].items():
-            growth = milliseconds / took[small.name][question]
-            report.add(f"{question}, {each.name}", growth, "×", goal=at_most(1.3))
-    for contender in contenders:
+    took = await compare_reads([*done, *asleep], chosen.rounds)
+    for few, *many in (done, asleep):
+        for each in many:
+            for question, milliseconds in took[each.name].items():
+                growth = milliseconds / took[few.name][question]
+                report.add(f"{question}, {each.name}", growth, "×", goal=at_most(1.3))
+    for contender in [*contenders, *asleep[:-1]]:
         await contender.close()
-    report.note(f"Growth is beside {small.name}; a list is the first page of it.")
+    report.note(
+        f"Of leases and finishes, growth is beside {small.name}; of lists (their first page, and how"
+        f" many jobs there are) beside {min(chosen.rows):,} of the same kind."
+    )
     report.write(chosen)
 
 

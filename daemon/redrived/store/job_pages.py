@@ -17,6 +17,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    literal_column,
     or_,
     select,
     text,
@@ -193,5 +194,9 @@ def matching(connection: Connection, where: Clause | None, newest: int | None) -
 
 def count(connection: Connection, where: Clause | None, limit: int | None = None) -> int:
     """How many match, counted up to a limit: nothing on a screen waits for more."""
-    inner = _ids(where).limit(limit).subquery()
-    return int(connection.execute(select(func.count()).select_from(inner)).scalar_one())
+    # Of a row nothing is read: where an index has all that is asked of, that is half the time.
+    matches: Select[Any] = select(literal_column("1")).select_from(jobs).limit(limit)
+    if where is not None:
+        matches = matches.where(where)
+    query = select(func.count()).select_from(matches.subquery())
+    return int(connection.execute(query).scalar_one())
