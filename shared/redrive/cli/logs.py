@@ -62,6 +62,8 @@ def _print_object(client: Client, id: int, attempt: int | None) -> None:
     while reply.data and reply.offset < reply.size:
         reply = client.log(id, attempt=reply.execution, offset=reply.offset)
         output += reply.data
+    if reply.warning:
+        remark(f"redrive: {reply.warning}")
     print_json(
         {
             "id": id,

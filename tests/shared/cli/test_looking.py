@@ -390,6 +390,17 @@ def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
     assert redrive("wait").code == 2
 
 
+@pytest.mark.parametrize("arguments", [("logs", 12), ("logs", 12, "--json")])
+def test_where_output_is_that_is_not_here_is_told(
+    peer: Peer, redrive: Redrive, arguments: tuple[object, ...]
+) -> None:
+    where = "node b ran this attempt and has its output: ask the daemon there"
+    peer.replies["ReadLog"] = LogReply(
+        data=b"", offset=0, size=0, finished=True, attempt=1, execution=1, warning=where
+    )
+    assert redrive(*arguments).err == f"redrive: {where}\n"
+
+
 def test_through_a_pipe_a_row_is_one_line_and_a_long_error_is_cut(
     peer: Peer, redrive: Redrive
 ) -> None:
