@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 from typing import Literal
 
-import msgspec
+from redrive.instants import SECOND, iso
 
 Format = Literal["auto", "text", "json", "journal"]
 
@@ -49,11 +50,11 @@ class JournalFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
+            "at": iso(round(record.created * SECOND)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
+        return json.dumps(line)  # in ASCII: a file's name may be no valid text

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -169,3 +170,22 @@ def test_the_journal_gets_a_level_on_every_line() -> None:
 def test_json_logs_are_one_object_a_line() -> None:
     line = json.loads(logs.JsonFormatter().format(record("it broke", logging.ERROR)))
     assert (line["level"], line["message"], line["logger"]) == ("error", "it broke", "redrived")
+
+
+def test_json_logs_tell_the_time_in_utc_as_all_json_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    try:
+        said = record("it broke")
+        said.created = 1_790_000_000.25
+        line = json.loads(logs.JsonFormatter().format(said))
+        assert line["at"] == "2026-09-21T14:13:20.250000Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_name_that_is_no_text_loses_no_line_of_the_log() -> None:
+    name = os.fsdecode(b"caf\xe9")
+    line = json.loads(logs.JsonFormatter().format(record(f"{name} is gone")))
+    assert line["message"] == f"{name} is gone"
