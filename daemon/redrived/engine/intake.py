@@ -33,9 +33,9 @@ def order(definitions: Definitions, request: Enqueue, by: str, now: int, **said:
 def new_job(
     definitions: Definitions, task: TaskDefinition, wish: JobOrder, now: int, **more: Any
 ) -> NewJob:
-    queue = wish.queue or task.task.queue
+    queue = task.task.queue if wish.queue is None else wish.queue
     definitions.queue(queue)
-    operation = wish.operation or task.task.operation
+    operation = task.task.operation if wish.operation is None else wish.operation
     check_words(("operation", operation), ("mode", wish.mode), ("unique key", wish.unique))
     args = checked_args(wish.args)
     available_at = due(wish, now)

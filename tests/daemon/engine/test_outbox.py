@@ -110,6 +110,8 @@ async def test_a_delay_counts_from_the_transaction_and_not_from_when_a_node_look
 BAD: dict[str, tuple[str, str, str]] = {
     "a task there is not": ("wrok", "{}", "there is no task 'wrok'; did you mean 'work'?"),
     "a queue there is not": ("work", '{"queue": "bluk"}', "there is no queue 'bluk'"),
+    "a queue without a name": ("work", '{"queue": ""}', "there is no queue ''"),
+    "an operation without a name": ("work", '{"operation": ""}', "the operation '' cannot be used"),
     "no JSON": ("work", "{", "the wish cannot be read"),
     "no object": ("work", "[]", "the wish cannot be read"),
     "arguments that are a list": ("work", '{"args": [1]}', "the wish cannot be read"),
