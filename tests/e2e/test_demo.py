@@ -103,6 +103,23 @@ def test_the_demo_ends_and_takes_everything_with_it(
     eventually(lambda: not everybody_with(f"TMPDIR={tmp_path}"), "nobody is left")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_cannot_wait_for_its_end_leaves_nothing_behind_either(
+    demo: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
+) -> None:
+    assert demo.stdout is not None
+    demo.stdout.readline()
+
+    def insist() -> bool:
+        demo.send_signal(number)
+        return demo.poll() is not None
+
+    eventually(insist, "the demo has ended")
+    assert demo.returncode == 128 + number
+    assert not [*tmp_path.iterdir()]
+    eventually(lambda: not everybody_with(f"TMPDIR={tmp_path}"), "nobody is left")
+
+
 def test_a_reader_who_goes_away_ends_the_demo(demo: subprocess.Popen[str], tmp_path: Path) -> None:
     assert demo.stdout is not None
     demo.stdout.readline()

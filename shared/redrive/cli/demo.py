@@ -44,12 +44,17 @@ def demo(settings: Settings) -> int:
 
 
 def _end_in_order() -> None:
-    """Whatever ends us, nothing stays behind."""
+    """Whatever ends us, and however often it says so, nothing stays behind."""
+    ends = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
     def leave(number: int, _: FrameType | None) -> None:
+        for each in ends:
+            signal.signal(each, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         sys.exit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ends:
         signal.signal(number, leave)
     # A client that hangs up must not end the service, which is a thread of this process.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
