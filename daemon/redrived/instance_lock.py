@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from redrive.errors import AlreadyRunning, ConfigProblem, TryLater
@@ -29,8 +30,9 @@ class InstanceLock:
                 f"another redrived (pid {holder}) holds {self.path.parent}",
                 hint=f"`redrive status` talks to it; a second one needs a {self._key} of its own",
             ) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # on a full disk a second daemon is not told our pid
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
 
     def _open(self) -> int:

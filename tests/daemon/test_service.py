@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 import stat
 import subprocess
@@ -165,6 +166,19 @@ def record(message: str, level: int = logging.WARNING) -> logging.LogRecord:
 
 def test_the_journal_gets_a_level_on_every_line() -> None:
     assert logs.JournalFormatter("%(message)s").format(record("one\ntwo")) == "<4>one\n<4>two"
+
+
+def test_a_lock_is_held_also_where_its_pid_cannot_be_written(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    lock = InstanceLock(tmp_path / "full")
+    try:
+        lock.take()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(AlreadyRunning, match="pid unknown"):
+        InstanceLock(tmp_path / "full").take()
+    lock.release()
 
 
 def test_json_logs_are_one_object_a_line() -> None:

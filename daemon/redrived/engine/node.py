@@ -145,8 +145,10 @@ def _lease(job: InHand) -> tuple[int, int]:
 def _home(folder: Path) -> str:
     """What tells this node from another of its name: a word kept in its state directory."""
     path = folder / "node.id"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        path.write_text(uuid.uuid4().hex)
-        return _home(folder)
+    known = path.read_text().strip() if path.exists() else ""
+    if not known:  # none yet, or a full disk has kept no word of it
+        known = uuid.uuid4().hex
+        fresh = path.with_suffix(".new")
+        fresh.write_text(known)
+        fresh.rename(path)
+    return known

@@ -21,6 +21,7 @@ from redrived.store.store import Store
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.databases import postgresql_url
+from support.engines import an_engine
 
 CONFIG = Config(tasks={"work": Task(command=["true"], retry=3)})
 
@@ -138,3 +139,12 @@ async def test_late_words_of_a_lost_node_change_nothing(two: tuple[Machine, Mach
     found = await one.store.read(jobs.get, job.id)
     assert found is not None
     assert found.state == "retry"
+
+
+async def test_a_node_keeps_its_word_and_takes_another_for_an_empty_one(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        for spoilt in (None, "", "\n"):
+            if spoilt is not None:
+                (tmp_path / "node.id").write_text(spoilt)
+            first, again = (Node(engine, Notifier())._beat().facts.home for _ in range(2))
+            assert first == again != ""
