@@ -9,6 +9,8 @@ from redrived.engine.attempt import Attempt, Ending
 from redrived.store.notice import Notice, notice
 from redrived.store.store import Store
 
+MOST_WISHES = 10_000  # hands hold fewer jobs: beyond them the oldest came to nothing long ago
+
 _NOTICED = {Ending.STALLED: "action_stalled", Ending.TIMEOUT: "action_timeout"}
 
 
@@ -36,7 +38,10 @@ class Ender:
 
     def wish(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End the job should it begin before it has come back."""
+        self._wishes.pop(job, None)
         self._wishes[job] = (lease, why, by)
+        if len(self._wishes) > MOST_WISHES:
+            del self._wishes[next(iter(self._wishes))]
 
     def keep_wishes(self, leases: Container[tuple[int, int]]) -> None:
         """Forget what was wished for jobs that this node does not hold."""

@@ -118,6 +118,7 @@ class Hooks:
         if len(self._told) > 10_000:  # of as many groups; those that may be told again go
             hooks = self._config.hooks
             self._told = {k: at for k, at in self._told.items() if now - at < hooks[k[0]].every}
+            self._missed = Counter({k: n for k, n in self._missed.items() if k in self._told})
 
     def _begin(self, occasion: Occasion) -> None:
         if len(self._under_way) >= MOST_WAITING:

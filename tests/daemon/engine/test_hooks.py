@@ -66,6 +66,15 @@ async def test_a_hook_is_told_once_per_error_group_in_its_time(engine: Engine) -
     assert (again.event.job, again.missed) == (4, 1)
 
 
+async def test_of_groups_that_never_come_again_nothing_is_kept(engine: Engine) -> None:
+    for n in range(10_001):
+        occasions(engine, *a_death(1, f"g{n}"), *a_death(2, f"g{n}"))
+    clock_of(engine).move(600)
+    occasions(engine, *a_death(1, "last"))
+    assert len(engine.hooks._told) == 1
+    assert len(engine.hooks._missed) == 0
+
+
 async def test_words_stand_for_types_of_event(engine: Engine) -> None:
     stalled = an_event("action_stalled", task="work")
     assert [each.on for each in occasions(engine, stalled)] == ["stalled"]
