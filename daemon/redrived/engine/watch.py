@@ -43,7 +43,7 @@ class Watch:
         while True:
             try:
                 self.tick()
-            except Exception:  # a watchdog that dies of one bad attempt watches nobody
+            except Exception:  # a watchdog that dies watches nobody
                 log.exception("the watch stumbled; it goes on")
             await self._clock.sleep(TICK)
 
@@ -59,10 +59,16 @@ class Watch:
         self._ticks += 1
         each_second = self._ticks % round(1 / TICK) == 0
         for attempt in self._attempts:
-            if each_second or attempt.definition.heartbeat_source == "output":
-                self._look_at_output(attempt, now)
-            if attempt.ending is None:
-                self._look_at_life(attempt, now)
+            try:
+                self._look_at(attempt, now, each_second=each_second)
+            except Exception:  # of one bad attempt; the others are watched all the same
+                log.exception("job %d could not be watched", attempt.job.id)
+
+    def _look_at(self, attempt: Attempt, now: float, *, each_second: bool) -> None:
+        if each_second or attempt.definition.heartbeat_source == "output":
+            self._look_at_output(attempt, now)
+        if attempt.ending is None:
+            self._look_at_life(attempt, now)
 
     def _forgive(self, late: float) -> None:
         if late > STOOD_STILL:

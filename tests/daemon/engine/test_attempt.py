@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from redrive.config.sections import Config, Heartbeat, Task
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.definitions import TaskDefinition
+from redrived.engine.watch import Watch
 from redrived.store.picking import InHand
+from support.clock import FakeClock
+from support.engines import an_engine
 
 
 class Silent:
@@ -73,3 +78,25 @@ def test_a_persons_stop_wins_over_everything_else(
     watched.mark(first)
     watched.mark(then)
     assert watched.ending is wins
+
+
+class Broken(Silent):
+    def sample(self) -> int:
+        raise OSError("nobody can look at it")
+
+
+async def test_an_attempt_that_cannot_be_looked_at_hides_no_other(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        clock = engine.clock
+        assert isinstance(clock, FakeClock)
+        watch = Watch(engine.attempts, engine.ender, clock)
+        broken, late = attempt(), attempt(timeout=5.0)
+        broken.executor = Broken()
+        late.job = late.job._replace(id=2)
+        for each in (broken, late):
+            each.since = each.beat_at = clock.monotonic()
+            engine.attempts.add(each)
+        for _ in range(30):  # ticks that come in time; a late one would be forgiven
+            clock.move(0.25)
+            watch.tick()
+        assert late.ending is Ending.TIMEOUT
