@@ -130,10 +130,16 @@ class Supervisor:
                 await self._drain(engine)
         finally:
             failed.cancel()
-            for service in reversed(self._started):
-                await service.stop()
+            await self._stop_services()
             await timers.stop()
         log.info("stopped")
+
+    async def _stop_services(self) -> None:
+        for service in reversed(self._started):
+            try:
+                await service.stop()
+            except Exception:  # those before it are to be stopped all the same
+                log.exception("%s did not stop as it should", type(service).__name__)
 
     def _http(self, engine: Engine, node: Node) -> list[Service]:
         if self.config.http is None:

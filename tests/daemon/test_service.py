@@ -17,11 +17,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from redrive.config import load
 from redrive.errors import AlreadyRunning, Exit, TryLater
 from redrived import logs, seldom
 from redrived.instance_lock import InstanceLock
 from redrived.notify import Notifier
 from redrived.service import Loop, Signal
+from redrived.supervisor import Supervisor
 
 
 def test_a_second_daemon_on_the_same_state_is_refused(tmp_path: Path) -> None:
@@ -203,3 +205,30 @@ def test_a_name_that_is_no_text_loses_no_line_of_the_log() -> None:
     name = os.fsdecode(b"caf\xe9")
     line = json.loads(logs.JsonFormatter().format(record(f"{name} is gone")))
     assert line["message"] == f"{name} is gone"
+
+
+class Stopping:
+    """A service that may fail to stop."""
+
+    def __init__(self, problem: Exception | None = None) -> None:
+        self.is_stopped = False
+        self._problem = problem
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None:
+        self.is_stopped = True
+        if self._problem is not None:
+            raise self._problem
+
+
+async def test_a_service_that_fails_to_stop_keeps_no_other_from_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "config.toml").touch()
+    supervisor = Supervisor(load(tmp_path / "config.toml"))
+    services = [Stopping(), Stopping(RuntimeError("no")), Stopping()]
+    supervisor._started.extend(services)
+    await supervisor._stop_services()
+    assert all(service.is_stopped for service in services)
+    assert "Stopping did not stop as it should" in caplog.text
