@@ -178,11 +178,13 @@ class Supervisor:
                 idle.set()
 
         engine.settler.when_freed.append(look)
+        engine.timers.every("drain", 1.0, look)  # a lease that failed frees nothing, and says so
         look()
         waiting = [asyncio.ensure_future(event.wait()) for event in (idle, self._hurry)]
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for each in waiting:
             each.cancel()
+        engine.timers.cancel("drain")
         engine.settler.when_freed.remove(look)
 
     def _listen_for_signals(self) -> None:

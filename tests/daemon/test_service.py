@@ -24,6 +24,7 @@ from redrived.instance_lock import InstanceLock
 from redrived.notify import Notifier
 from redrived.service import Loop, Signal
 from redrived.supervisor import Supervisor
+from support.engine import WITHIN, running
 
 
 def test_a_second_daemon_on_the_same_state_is_refused(tmp_path: Path) -> None:
@@ -232,3 +233,18 @@ async def test_a_service_that_fails_to_stop_keeps_no_other_from_it(
     await supervisor._stop_services()
     assert all(service.is_stopped for service in services)
     assert "Stopping did not stop as it should" in caplog.text
+
+
+async def test_a_drain_sees_that_all_is_idle_though_nobody_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the lease it waits for fails, because the store is in trouble."""
+    async with running(tmp_path) as bench:
+        supervisor = Supervisor(load(tmp_path / "config.toml"))
+        bench.engine.drain(stop=False)
+        monkeypatch.setattr(bench.engine.dispatcher, "_is_asking", True)
+        waiting = asyncio.create_task(supervisor._until_idle(bench.engine, seconds=3600))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(bench.engine.dispatcher, "_is_asking", False)
+        async with asyncio.timeout(WITHIN):
+            await waiting
