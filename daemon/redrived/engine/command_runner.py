@@ -234,8 +234,9 @@ class CommandRunner:
     def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._signs.last(attempt.job)
-        # What is leased next shares a commit with the ends, unless the slot has nothing left.
-        self._tell(self._settler.exited(attempt, exited), at_once=not slot.waiting)
+        # What is leased next shares a commit with the ends, unless that may be too late.
+        is_very_low = len(slot.waiting) <= slot.refill_at // 2
+        self._tell(self._settler.exited(attempt, exited), at_once=is_very_low)
 
     def _tell(self, done: Completed | None, *, at_once: bool) -> None:
         """Let a success reach the store, in one commit with the next lease if that is soon."""
