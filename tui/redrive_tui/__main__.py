@@ -11,6 +11,7 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
+from redrive.cli.terminal import has_terminal
 from redrive.config import Config, find_config, load_client
 from redrive.errors import Exit, RedriveError
 
@@ -24,7 +25,7 @@ def main() -> None:
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add_argument("--ascii", action="store_true", help="plain characters instead of glyphs")
     options = parser.parse_args()
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         # Without a terminal Textual would write escape codes and wait for ever.
         sys.exit("redrive: the console needs a terminal\n  `redrive status` prints the same")
     try:

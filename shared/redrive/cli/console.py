@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from redrive.cli.settings import Settings
+from redrive.cli.terminal import has_terminal
 from redrive.cli.verb import Verb
 
 
@@ -25,7 +24,7 @@ def console(settings: Settings, /, **chosen: bool) -> None:
 
 def show_console(settings: Settings, *options: str) -> None:
     """In place of this process; where there is no terminal, the status."""
-    if sys.stdin.isatty() and sys.stdout.isatty() and not settings.as_json:
+    if has_terminal() and not settings.as_json:
         from redrive.cli.up import open_console
 
         open_console(settings, *options)

@@ -15,6 +15,7 @@ import click
 
 from redrive.cli.output import remark
 from redrive.cli.settings import Settings
+from redrive.cli.terminal import has_terminal
 from redrive.cli.up import console_command, spawn_daemon, wait_until_it_answers
 from redrive.cli.verb import Verb
 
@@ -77,7 +78,7 @@ def _daemon(settings: Settings) -> Generator[None]:
 
 
 def _show(settings: Settings, as_json: bool) -> int:
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if has_terminal():
         command = console_command(settings)
     else:
         command = [sys.executable, "-m", "redrive", "--config", str(settings.config_path)]

@@ -13,6 +13,7 @@ import click
 
 from redrive.cli.output import remark
 from redrive.cli.settings import Settings
+from redrive.cli.terminal import has_terminal
 from redrive.cli.verb import Verb
 from redrive.config import state_dir
 from redrive.errors import DaemonUnreachable, RedriveError
@@ -29,7 +30,7 @@ def up(settings: Settings) -> None:
     The daemon goes to the background and logs to its state folder. Without a terminal, it
     runs in the foreground and there is no console.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         _become(_daemon(settings))
     if not _answers(settings):
         wait_until_it_answers(settings, spawn_daemon(settings))

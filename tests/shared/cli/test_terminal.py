@@ -12,6 +12,7 @@ from redrive.models import ErrorRecord, Job
 from redrive.protocol.commands import Acted, Outcome
 from redrive.protocol.queries import JobPage, LogReply, PreviewReply, QueuePage
 from redrive.protocol.rows import QueueRow
+from support import incident
 from support.peer import Peer
 from support.terminal import in_terminal
 
@@ -55,6 +56,16 @@ def test_where_a_table_cannot_fit_its_last_columns_are_left_out_with_a_mark(
     assert max(len(titles), len(cells)) <= columns
     assert cells.startswith("documen")
     assert titles.endswith("…") == (columns < 100)
+
+
+def test_where_the_console_could_not_paint_the_status_is_printed(peer: Peer, folder: Path) -> None:
+    peer.replies["Status"] = incident.status()
+    elsewhere = f"import os; os.dup2(os.open({str(folder / 'log')!r}, os.O_WRONLY | os.O_CREAT), 2)"
+    environ = {"REDRIVE_CONFIG": str(folder / "config.toml")}
+    code, out = in_terminal(f"{elsewhere}\n{SCRIPT}", [], environ=environ)
+    assert code == 0
+    assert "reports" in out
+    assert "\x1b[?1049h" not in out  # the screen of its own that a console takes
 
 
 def test_a_state_has_its_colour(jobs: Peer, folder: Path) -> None:
