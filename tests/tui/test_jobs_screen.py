@@ -172,6 +172,24 @@ async def test_a_range_is_marked_by_moving() -> None:
         assert sorted(jobs(stage).table.marks) == [238, 239, 240]
 
 
+async def test_a_range_is_over_where_the_list_moves_under_it() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "v", "down")
+        await news(stage, Job(id=241, task="new", queue="mail"))
+        await stage.press("u", "down")
+        assert sorted(jobs(stage).table.marks) == [239, 240]
+
+
+async def test_a_range_is_marked_whole_although_its_rows_were_never_seen() -> None:
+    source = incident.source()
+    source.jobs = [Job(id=id, task="t", queue="mail") for id in range(1, 1001)]
+    async with on_stage(source) as stage:
+        await stage.press("2", "v", "G")
+        assert "1,000 marked" in stage.text
+        await stage.press("v")
+        assert len(jobs(stage).table.marks) == 1000
+
+
 async def test_marks_that_the_filter_hides_are_counted() -> None:
     async with on_stage() as stage:
         await stage.press("2", "space", "space", "space")
@@ -219,6 +237,18 @@ async def test_all_that_match_is_a_query_and_not_a_page() -> None:
         await stage.settle()
 
         assert stage.source.commanded == [Act(verb="requeue", where="state:dead", newest=235)]
+
+
+async def test_another_filter_is_not_what_all_that_match_were_marked_for() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        await stage.press("A")
+        jobs(stage).visit("state:retry")
+        await stage.settle()
+        assert "marked" not in stage.text
+        assert jobs(stage).selection() == jobs(stage).ids([jobs(stage).chosen_jobs()[0]])
 
 
 async def test_run_again_is_requeue_for_what_ended_and_run_now_for_what_waits() -> None:

@@ -115,6 +115,8 @@ class JobsPane(JobActions):
 
     @on(FilterBar.Applied)
     def _filtered(self, event: FilterBar.Applied) -> None:
+        if self.table.all_marked:
+            self.table.unmark()  # what matched was meant, and something else does now
         self._turn_to(JobList.of(event.text))
 
     def _turn_to(self, which: JobList) -> None:

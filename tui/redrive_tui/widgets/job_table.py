@@ -10,8 +10,10 @@ from redrive.models import Job
 from redrive.protocol.queries import JobPage
 from redrive_tui import keys
 from redrive_tui.formatting import Line
-from redrive_tui.job_pages import JobPages
+from redrive_tui.job_pages import KEPT, PAGE, JobPages
 from redrive_tui.widgets.table import Column, Table
+
+ROWS_KEPT = (KEPT - 2) * PAGE  # beside those in view
 
 
 class JobTable(Table):
@@ -51,11 +53,15 @@ class JobTable(Table):
         """One more page of the list that is shown."""
         self.pages.put(number, page)
         self.resized()
+        if self._range_from is not None:
+            self._mark_range()
+            self._tell()
         self.repaint()
 
     def renew(self, pages: Mapping[int, JobPage]) -> None:
         """The list anew: the cursor stays on its job, at its height, or says that it is gone."""
         anchor, screen_row = self.current, self.screen_row
+        self.end_range()
         self.pages.clear()
         for number, page in pages.items():
             self.pages.put(number, page)
@@ -69,6 +75,7 @@ class JobTable(Table):
 
     def restart(self, page: JobPage) -> None:
         """Another list: from its top."""
+        self.end_range()
         self.pages.clear()
         self.pages.put(0, page)
         self.lost = None
@@ -119,16 +126,31 @@ class JobTable(Table):
 
     def _want(self) -> None:
         view = self.in_view()
-        if pages := self.pages.missing(view.start, view.stop):
-            self.post_message(self.PagesWanted(pages))
+        pages = self.pages.missing(view.start, view.stop)
+        if self._range_from is not None and len(self._range) <= ROWS_KEPT:
+            pages += self.pages.missing(self._range.start, self._range.stop)
+        if pages:
+            self.post_message(self.PagesWanted(sorted(set(pages))))
 
     # Marks.
 
     def watch_cursor(self) -> None:
-        if self._range_from is not None:
-            low, high = sorted((self._range_from, self.cursor))
-            self._range_marks = {job.id: job for job in self.pages.known(range(low, high + 1))}
+        self._mark_range()
         super().watch_cursor()
+        if self._range_from is not None:
+            self._want()
+
+    @property
+    def _range(self) -> range:
+        """The rows of the open range; none while none is open."""
+        if self._range_from is None:
+            return range(0)
+        low, high = sorted((self._range_from, self.cursor))
+        return range(low, high + 1)
+
+    def _mark_range(self) -> None:
+        """What is between where the range began and the cursor, as far as it is here."""
+        self._range_marks = {job.id: job for job in self.pages.known(self._range)}
 
     def action_mark(self) -> None:
         self._toggle()
@@ -147,7 +169,6 @@ class JobTable(Table):
             self._range_from = self.cursor
             self.watch_cursor()
         else:
-            self.marks |= self._range_marks
             self.end_range()
         self._tell()
 
@@ -158,18 +179,20 @@ class JobTable(Table):
         self.unmark()
 
     def end_range(self) -> None:
+        """What it has marked stays so."""
+        self.marks |= self._range_marks
         self._range_from = None
         self._range_marks = {}
 
     def unmark(self, jobs: Sequence[int] | None = None) -> None:
         """Take the mark off some jobs, or off all."""
+        self.end_range()
         if jobs is None:
             self.marks.clear()
         else:
             for job in jobs:
                 self.marks.pop(job, None)
         self.all_marked = False
-        self.end_range()
         self._tell()
 
     @property
