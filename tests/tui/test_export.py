@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from redrive_tui import export as exporting
 from redrive_tui.export import as_csv, export, heading
 from redrive_tui.job_list import JobList
 from support import incident
@@ -31,6 +32,21 @@ async def test_everything_that_matches_is_written_page_by_page(
     assert len(jobs) == 88
     assert {job["state"] for job in jobs} == {"dead"}
     assert told == f"88 jobs written to {file}"
+
+
+async def test_what_is_too_much_for_a_file_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(exporting, "MOST", 400)
+    source = incident.source()
+    source.jobs = incident.jobs(700)
+
+    told = await export(source, JobList(), "jsonl", incident.NOW)
+
+    file, text = only_file(tmp_path)
+    assert len(text.splitlines()) == 400
+    assert told == f"the first 400 of 700 jobs written to {file}"
 
 
 async def test_a_csv_has_its_heading_and_a_row_per_job(

@@ -95,6 +95,17 @@ async def test_e_goes_to_the_next_line_that_speaks_of_an_error() -> None:
         assert pane.output.hit == 40
 
 
+async def test_the_keys_of_output_are_told_where_there_is_output() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l")
+        assert "/ search  f follow" in stage.grid[-1]
+        await stage.press("question_mark")
+        assert "wrap long lines" in stage.text
+        await stage.press("escape", "]")
+        assert "search" not in stage.grid[-1]
+        assert "open" not in stage.grid[-1]
+
+
 async def test_long_lines_are_wrapped_when_asked() -> None:
     source = incident.source()
     source.log = b"x" * 250 + b"\nend\n"

@@ -190,7 +190,7 @@ async def test_a_node_shows_what_it_runs_and_another_version_is_marked() -> None
     async with on_stage() as stage:
         await stage.press("7")
         assert "RUNNING ON w1" in stage.text
-        assert stage.line_with("233").split()[2] == "send_welcome"
+        assert stage.line_with("> 233").split()[2] == "send_welcome"
         assert stage.line_with("w3").rstrip().endswith("0.9.1 !")
         await stage.press("down", "down")
         assert "RUNNING ON w3" in stage.text
@@ -200,7 +200,7 @@ async def test_what_runs_on_a_node_shows_its_progress_and_its_last_words() -> No
     for width in (120, 80):
         async with on_stage(size=(width, 30)) as stage:
             await stage.press("7")
-            words = stage.line_with("233").split()
+            words = stage.line_with("> 233").split()
             assert words[words.index("62%") :][:2] == ["62%", "ERROR"]
             assert ReadLog(id=233, tail=True, limit=TAIL) in stage.source.asked
 
@@ -224,7 +224,7 @@ async def test_last_words_are_heard_although_printing_is_no_event() -> None:
         await stage.press("7")
         stage.source.log += b"one line more\n"
         await stage.pass_time(2)
-        assert "one line more" in stage.line_with("233")
+        assert "one line more" in stage.line_with("> 233")
 
 
 async def test_how_many_slots_are_taken_is_drawn() -> None:
@@ -236,10 +236,14 @@ async def test_how_many_slots_are_taken_is_drawn() -> None:
 
 async def test_a_job_on_a_node_is_explained_and_killed_from_the_list_of_nodes() -> None:
     async with on_stage() as stage:
-        await stage.press("7", "x")
+        await stage.press("7")
+        assert "RUNNING ON w1 · keys for jobs mean 233 ──" in stage.text
+        await stage.press("x")
         assert "Why is job 233 where it is?" in stage.text
         await stage.press("escape", "K")
         assert "kill job 233" in stage.text
+        await stage.press("escape", "tab")
+        assert "RUNNING ON w1 ──" in stage.text
 
 
 async def test_where_there_is_no_job_a_key_for_jobs_says_so() -> None:
@@ -339,5 +343,8 @@ async def test_a_pane_can_be_zoomed_and_given_back() -> None:
     async with on_stage() as stage:
         await stage.press("plus")
         assert stage.console.screen.maximized is not None
+        assert "PROD-EU" in stage.grid[0]
+        assert "live" in stage.grid[0]
+        assert "open" in stage.grid[-1]
         await stage.press("underscore")
         assert stage.console.screen.maximized is None

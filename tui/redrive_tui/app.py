@@ -71,6 +71,7 @@ class Console(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-middling"), (28, "-tall")]
     BINDINGS = keys.bindings("everywhere")
     ALLOW_SELECT: ClassVar[bool] = False
+    ALLOW_IN_MAXIMIZED_VIEW = "#header, #banner, #hints"
 
     def __init__(
         self, source: Source, settings: Settings | None = None, clock: Clock | None = None
@@ -159,7 +160,7 @@ class Console(App[None]):
         self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
         self.hints.lines = [
             hints(
-                self.pane.context,
+                self.pane.keys_context,
                 self.settings.keymap,
                 width,
                 self.size.height,
@@ -317,7 +318,7 @@ class Console(App[None]):
 
     @work(group="dialog")
     async def action_help(self) -> None:
-        key = await self.push_screen_wait(Help(self.pane.context, self.settings.keymap))
+        key = await self.push_screen_wait(Help(self.pane.keys_context, self.settings.keymap))
         if key is not None:
             self.press(key)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from redrive.clock import to_datetime
 from redrive.models import Job, plain
-from redrive_tui.formatting import count
+from redrive_tui.formatting import count, plural
 from redrive_tui.job_list import JobList
 from redrive_tui.job_pages import PAGE
 from redrive_tui.source import Source
@@ -43,15 +43,20 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 async def export(source: Source, which: JobList, kind: str, now: int) -> str:
     """Write the list to a file in the working directory; says what was written where."""
     jobs: list[Job] = []
+    total = 0
     while len(jobs) < MOST:
         page = await which.page(source, len(jobs) // PAGE)
         jobs += page.jobs
+        total = max(total, page.total or 0)
         if len(page.jobs) < PAGE:
             break
     text = heading() + as_csv(jobs) if kind == "csv" else as_jsonl(jobs)
     path = Path.cwd() / f"redrive-jobs-{to_datetime(now):%Y%m%d-%H%M%S}.{kind}"
     await asyncio.to_thread(_write, path, text)
-    return f"{count(len(jobs))} jobs written to {path}"
+    written = plural(len(jobs), "job")
+    if len(jobs) == MOST < total:
+        written = f"the first {count(MOST)} of {count(total)} jobs"
+    return f"{written} written to {path}"
 
 
 def _write(path: Path, text: str) -> None:

@@ -147,7 +147,7 @@ SCREENS: Mapping[str, tuple[str, ...]] = {
     "schedules": (*_COMMON, "pausable", "schedule"),
     "nodes": (*_COMMON, "jobs", "job", "node"),
     "events": ("everywhere", "movement", "text"),
-    "job": (*_COMMON, "tabs", "jobs", "job"),
+    "job": ("everywhere", "movement", "tabs", "jobs", "job"),
     "output": ("everywhere", "movement", "tabs", "jobs", "job", "text"),
 }
 

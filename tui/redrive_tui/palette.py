@@ -54,7 +54,7 @@ class Commands(Provider):
 
     def _entries(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         console = self.console
-        for key in keys_of(console.pane.context):
+        for key in keys_of(console.pane.keys_context):
             if key.id and not key.id.startswith("move."):
                 yield key.description, key.keys, self._pressing(key)
         for name, filter in console.settings.views.filters.items():

@@ -179,6 +179,10 @@ class JobPane(JobActions):
 
     # Tabs.
 
+    @property
+    def keys_context(self) -> str:
+        return "output" if self.tab == "output" else self.context
+
     def action_tab(self, step: int) -> None:
         self._turn_to(TABS[(TABS.index(self.tab) + step) % len(TABS)])
         self.reread()

@@ -110,11 +110,19 @@ class NodesPane(JobActions):
         if status is not None:
             self.nodes.show(status.nodes)
         node = self.nodes.current
-        self.heading.title = f"RUNNING ON {clean(node.name, 40)}" if node else "RUNNING"
         if self.running is None:
             self.jobs.forget()
         else:
             self.jobs.show(self.running)
+        self.heading.title = self._heading(node)
+
+    def _heading(self, node: NodeRow | None) -> str:
+        """Whose jobs they are; and which of them is meant, while the cursor is on the nodes."""
+        title = f"RUNNING ON {clean(node.name, 40)}" if node else "RUNNING"
+        job = self.current_job
+        if job is None or not self.nodes.has_focus:
+            return title
+        return f"{title} · keys for jobs mean {job.id}"
 
     @on(RecordTable.Moved, "#node-list")
     def _another(self) -> None:

@@ -54,7 +54,7 @@ class Standstill(Struct, frozen=True, kw_only=True):
 class Pane(Vertical):
     """A screen. It repaints when ticked, and reads again when the daemon has news."""
 
-    context: ClassVar[str]  # its entry in `keys.SCREENS`
+    context: ClassVar[str]  # its name; and its entry in `keys.SCREENS`
 
     DEFAULT_CSS = """
     Pane { height: 1fr; padding: 0 1; }
@@ -123,6 +123,11 @@ class Pane(Vertical):
     def impossible(self) -> set[str]:
         """The ids of keys that would be refused for what is under the cursor."""
         return set()
+
+    @property
+    def keys_context(self) -> str:
+        """The entry in `keys.SCREENS` whose keys are live now."""
+        return self.context
 
     def settled(self, intent: Intent, fate: Fate) -> None:
         """Something asked for here was done."""

@@ -16,6 +16,7 @@ from redrive_tui.formatting import (
     duration,
     per_minute,
     percent,
+    plural,
     seconds_between,
 )
 from redrive_tui.job_list import term
@@ -134,7 +135,7 @@ class QueuesPane(Pane):
 
     def _details(self, queue: QueueRow) -> list[Line]:
         look, now = self.desk.look, self.as_of
-        limits = [f"priority {queue.priority}", f"{queue.reserved} slots reserved"]
+        limits = [f"priority {queue.priority}", f"{plural(queue.reserved, 'slot')} reserved"]
         limits.append(f"at most {queue.concurrency} at once" if queue.concurrency else "no limit")
         limits += [f"at most {queue.rate}"] if queue.rate else []
         lines: list[Line] = [
