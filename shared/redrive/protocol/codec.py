@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -64,7 +64,7 @@ def encode_told(message: Struct) -> bytes:
 def _spelled_out(value: Any) -> Any:
     match value:
         case {**entries}:
-            return {key: _spelled_out(each) for key, each in cast(dict[Any, Any], entries).items()}
+            return {key: _spelled_out(each) for key, each in entries.items()}
         case [*items]:
             return [_spelled_out(each) for each in items]
         case int() if not -(2**63) <= value < 2**64:
