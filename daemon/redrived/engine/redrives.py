@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from redrive.clock import SECOND, Clock
 from redrive.errors import NotFound, WrongState
@@ -53,7 +53,7 @@ class Redrives(Loop):
 
     async def start(self) -> None:
         self._settled = await self._store.read(redrives.ended)
-        for row in await self._store.read(redrives.rows, 1_000, only_active=True):
+        for row in await self._store.read(redrives.active):
             for job in await self._store.read(redrives.under_way, row.id):
                 self._under_way[job] = row.id
         self._store.landed.append(self._look)
@@ -106,19 +106,23 @@ class Redrives(Loop):
         self.wake()
 
     async def _get(self, id: int) -> RedriveRow:
-        for row in await self._store.read(redrives.rows, 1_000_000):
-            if row.id == id:
-                return row
-        raise NotFound(f"there is no redrive {id}", hint="`redrive redrives` lists them")
+        row = await self._store.read(redrives.get, id)
+        if row is None:
+            raise NotFound(f"there is no redrive {id}", hint="`redrive redrives` lists them")
+        return row
 
     # ---- working off -------------------------------------------------------------------------
 
     async def run_once(self) -> bool:
         await self._note_settled()
         if not self._is_leader():
+            self._under_way.clear()  # the leader watches them
             return False
         again = False
-        for row in await self._store.read(redrives.rows, 1_000, only_active=True):
+        active = await self._store.read(redrives.active)
+        if not self._store.database.is_sqlite:  # what ends at other nodes is not heard here
+            self._keep({row.id for row in active})
+        for row in active:
             again = await self._advance(row) or again
         return again
 
@@ -224,8 +228,11 @@ class Redrives(Loop):
         self._forget(row.id)
 
     def _forget(self, id: int) -> None:
-        self._under_way = {job: of for job, of in self._under_way.items() if of != id}
+        self._keep(set(self._under_way.values()) - {id})
         self._begun_at.pop(id, None)
+
+    def _keep(self, ids: Container[int]) -> None:
+        self._under_way = {job: of for job, of in self._under_way.items() if of in ids}
 
     # ---- watching ----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from redrived.store.tables import jobs, redrive_jobs
 from redrived.store.unit import Unit, to_json
 
 ACTIVE = ("canary", "running", "paused", "watching")
+_IS_ACTIVE = f"redrives.state IN {ACTIVE}"
 
 
 class NewRedrive(Struct, frozen=True, kw_only=True):
@@ -198,7 +199,7 @@ def _change(unit: Unit, each: Change) -> bool:
         " options = coalesce(:options, options), finished_at = :finished_at"
         " WHERE id = :id AND state <> :state"
         # What has ended stays so, whoever had begun its next step; but it can be undone.
-        " AND (state IN ('canary', 'running', 'paused', 'watching') OR :state = 'undone')",
+        f" AND ({_IS_ACTIVE} OR :state = 'undone')",
         id=each.redrive,
         state=each.state,
         why=each.why,
@@ -266,14 +267,28 @@ def _undo(unit: Unit, id: int, by: str) -> int:
 # ---- reading -----------------------------------------------------------------------------
 
 
-def rows(connection: Connection, limit: int = 100, only_active: bool = False) -> list[RedriveRow]:
-    where = "WHERE state IN ('canary', 'running', 'paused', 'watching')" if only_active else ""
+def rows(connection: Connection, limit: int = 100) -> list[RedriveRow]:
+    """The newest first."""
+    return _rows(connection, "ORDER BY id DESC LIMIT :n", n=limit)
+
+
+def active(connection: Connection) -> list[RedriveRow]:
+    """Those under way."""
+    return _rows(connection, f"WHERE {_IS_ACTIVE} ORDER BY id DESC")
+
+
+def get(connection: Connection, id: int) -> RedriveRow | None:
+    found = _rows(connection, "WHERE id = :id", id=id)
+    return found[0] if found else None
+
+
+def _rows(connection: Connection, which: str, **parameters: int) -> list[RedriveRow]:
     found = connection.execute(
         text(
             'SELECT id, state, created_at, "by", filter, total, requeued, skipped, succeeded,'
-            f" failed, options, finished_at, why FROM redrives {where} ORDER BY id DESC LIMIT :n"
+            f" failed, options, finished_at, why FROM redrives {which}"
         ),
-        {"n": limit},
+        parameters,
     )
     return [
         RedriveRow(
@@ -302,8 +317,7 @@ def ended(connection: Connection) -> list[Settled]:
             "SELECT redrive_jobs.redrive, jobs.id, jobs.state FROM redrives"
             " JOIN redrive_jobs ON redrive_jobs.redrive = redrives.id"
             " JOIN jobs ON jobs.id = redrive_jobs.job AND jobs.life > redrive_jobs.life"
-            " WHERE redrives.state IN ('canary', 'running', 'paused', 'watching')"
-            " AND redrive_jobs.outcome = 'requeued'"
+            f" WHERE {_IS_ACTIVE} AND redrive_jobs.outcome = 'requeued'"
             " AND jobs.state IN ('done', 'dead', 'cancelled')"
         )
     )

@@ -13,7 +13,9 @@ from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives
 from redrived.store.redrives import Change, change
+from support.databases import postgresql_url
 from support.engine import TESTER, Bench, running
+from support.engines import an_engine
 
 CONFIG = """
 [tasks.check]
@@ -202,3 +204,15 @@ async def test_a_restart_goes_on_with_it(tmp_path: Path) -> None:
         assert (found.state, found.requeued) == ("running", 1)
         await bench.engine.redrives.control(found.id, "stop", "tester")
         await bench.event("redrive_stopped")
+
+
+@pytest.mark.parametrize("leads", [True, False], ids=["the leader", "another node"])
+async def test_among_nodes_nothing_is_kept_of_redrives_that_are_over(
+    tmp_path: Path, leads: bool
+) -> None:
+    async with an_engine(tmp_path, url=postgresql_url()) as engine:
+        if leads:
+            await engine.leadership.renew()
+        engine.redrives._under_way = {1: 7, 2: 7}  # which others have stopped, or work off
+        await engine.redrives.run_once()
+        assert engine.redrives._under_way == {}
