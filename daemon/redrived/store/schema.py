@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def migrate(connection: Connection) -> bool:
 
 
 @contextmanager
-def _unhurried(connection: Connection) -> Iterator[None]:
+def _unhurried(connection: Connection) -> Generator[None]:
     """A large table takes its time: no deadline of PostgreSQL's may end what would begin anew."""
     if connection.dialect.name == "sqlite":
         yield
