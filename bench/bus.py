@@ -28,7 +28,8 @@ from redrive.config.sections import Bus as Settings
 from redrive.models import Event
 from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Trigger
-from redrive.protocol.queries import Doctor, DoctorReply, Request, Welcome
+from redrive.protocol.envelope import Request
+from redrive.protocol.queries import Doctor, DoctorReply, Welcome
 from redrived.api.server import Asker, Server
 from redrived.bus import Bus
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redrive.protocol.queries import RulesReply, TestRules
+from redrive.protocol.rehearsals import RulesReply, TestRules
 from redrive.protocol.rows import RuleChange
 from support.trial import Trial, trial
 

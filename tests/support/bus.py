@@ -20,8 +20,8 @@ from redrive.config.sections import Bus as Settings
 from redrive.models import Event
 from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Done, Drain, Trigger
-from redrive.protocol.envelope import Answer
-from redrive.protocol.queries import Doctor, DoctorReply, EventPage, ListEvents, Request, Welcome
+from redrive.protocol.envelope import Answer, Request
+from redrive.protocol.queries import Doctor, DoctorReply, EventPage, ListEvents, Welcome
 from redrive.protocol.rows import Check
 from redrived.api.server import Asker, Server, Table
 from redrived.bus import Bus

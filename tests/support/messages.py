@@ -17,7 +17,7 @@ from redrive.protocol.codec import encode
 
 GOLDEN = Path(__file__).parents[1] / "shared" / "protocol" / "golden"
 
-_REQUESTS: tuple[type[queries.Request], ...] = (
+_REQUESTS: tuple[type[envelope.Request], ...] = (
     *get_args(queries.Query),
     *get_args(commands.Command),
 )

@@ -24,8 +24,8 @@ from redrive.protocol.codec import (
     encode,
     encode_answer,
 )
-from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import EventPage, ListEvents, Request, Welcome
+from redrive.protocol.envelope import Refusal, Request
+from redrive.protocol.queries import EventPage, ListEvents, Welcome
 
 Reply = Struct | Refusal | None  # None: no answer
 Canned = Callable[[Any], Reply] | Reply

@@ -16,8 +16,8 @@ from msgspec import NODEFAULT, Struct, structs
 
 from redrive.protocol.announcements import EventBatch, Head, Vitals
 from redrive.protocol.commands import Command
-from redrive.protocol.envelope import Answer, Call, Refusal
-from redrive.protocol.queries import Query, Reply, Request
+from redrive.protocol.envelope import Answer, Call, Refusal, Reply, Request
+from redrive.protocol.queries import Query
 from support.messages import MESSAGES
 
 DOCUMENT = Path(__file__).parents[2] / "docs/protocol.md"

@@ -12,9 +12,9 @@ from redrive.errors import DaemonUnreachable, NotFound
 from redrive.filters import matches, parse
 from redrive.lifecycle import JobState
 from redrive.models import Event, Job, Run
-from redrive.protocol import commands, queries
+from redrive.protocol import commands, queries, rehearsals
 from redrive.protocol.commands import Act, Acted, Done, Outcome
-from redrive.protocol.queries import Request
+from redrive.protocol.envelope import Request
 from redrive.protocol.rows import BatchRow, GroupRow, RedriveRow, RunPlan, ScheduleRow
 from redrive_tui.mirror import Mirror
 
@@ -158,13 +158,13 @@ class Recorded:
             id=query.id, state="retry", code="retry", text=text, saw={"attempt": 3}
         )
 
-    def _preview(self, query: queries.Preview) -> queries.PreviewReply:
+    def _preview(self, query: rehearsals.Preview) -> rehearsals.PreviewReply:
         found = self._matching(query.where) if query.where is not None else []
         found += [job for job in self.jobs if job.id in query.ids]
         states = [job.state.value for job in found]
         hopeless = [job for job in found if job.reason == "permanent" and not query.force]
         fits = len(found) - len(hopeless)
-        return queries.PreviewReply(
+        return rehearsals.PreviewReply(
             total=len(found),
             by_state={state: states.count(state) for state in dict.fromkeys(states)},
             fits=fits,
@@ -175,7 +175,7 @@ class Recorded:
             runs=[self._plan(run, query) for run in self.runs if run.id in query.runs],
         )
 
-    def _plan(self, run: Run, query: queries.Preview) -> RunPlan:
+    def _plan(self, run: Run, query: rehearsals.Preview) -> RunPlan:
         if run.state == "done" and not query.again:
             return RunPlan(id=run.id, refused="it has results; all of it would be made again")
         names = [step.name for step in run.steps if step.state != "done" or run.state == "done"]

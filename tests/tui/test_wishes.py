@@ -7,7 +7,7 @@ import pytest
 from redrive.lifecycle import DEAD, LEASED
 from redrive.protocol import commands
 from redrive.protocol.commands import Acted, Done, Outcome, Refused
-from redrive.protocol.queries import Preview
+from redrive.protocol.rehearsals import Preview
 from redrive_tui.wishes import (
     Fate,
     Ids,

@@ -17,7 +17,8 @@ from redrive.errors import RedriveError
 from redrive.lifecycle import LEASED
 from redrive.models import Record
 from redrive.protocol.queries import Fate as FateQuery
-from redrive.protocol.queries import FateReply, PreviewReply, Welcome
+from redrive.protocol.queries import FateReply, Welcome
+from redrive.protocol.rehearsals import PreviewReply
 from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import word_of
 from redrive_tui.link_state import refusal

@@ -16,7 +16,8 @@ from redrive.config import Config
 from redrive.errors import ProtocolMismatch, RedriveError
 from redrive.models import Event
 from redrive.protocol.announcements import Vitals
-from redrive.protocol.queries import Request, Welcome
+from redrive.protocol.envelope import Request
+from redrive.protocol.queries import Welcome
 from redrive_tui.mirror import Mirror
 
 GATHER = 0.1  # seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from redrive.protocol.queries import Request
+from redrive.protocol.envelope import Request
 
 if TYPE_CHECKING:
     from redrive_tui.mirror import Mirror

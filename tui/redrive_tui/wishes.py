@@ -17,7 +17,8 @@ from redrive.lifecycle import JobState
 from redrive.models import Record
 from redrive.protocol import commands
 from redrive.protocol.commands import Acted, Done
-from redrive.protocol.queries import Preview, Request
+from redrive.protocol.envelope import Request
+from redrive.protocol.rehearsals import Preview
 from redrive_tui.formatting import plural
 from redrive_tui.verbs import VERBS
 

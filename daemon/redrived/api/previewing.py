@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from redrive.protocol.queries import Preview, PreviewReply
+from redrive.protocol.rehearsals import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
 from redrived.api.acting import CHUNK, check_step, check_verb, chosen
 from redrived.api.server import Asker

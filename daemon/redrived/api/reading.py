@@ -13,8 +13,8 @@ from redrive.errors import NotAllowed, TryLater, UsageProblem
 from redrive.keys import Role
 from redrive.protocol import codec
 from redrive.protocol.commands import Command
-from redrive.protocol.envelope import Call
-from redrive.protocol.queries import Query, Request
+from redrive.protocol.envelope import Call, Request
+from redrive.protocol.queries import Query
 from redrived.bus import Asker
 
 LONGEST_WAIT = 86400.0  # seconds for an answer

@@ -14,7 +14,7 @@ from redrive.errors import UsageProblem
 from redrive.models import ErrorRecord, Event, recorded_error
 from redrive.outcomes import Permanent, Transient
 from redrive.policy import timeline
-from redrive.protocol.queries import (
+from redrive.protocol.rehearsals import (
     Classify,
     ClassifyReply,
     PolicyReply,

@@ -16,8 +16,8 @@ from typing import Any
 from redrive.clock import Clock, SystemClock
 from redrive.errors import Exit, ProtocolMismatch, RedriveError, UsageProblem
 from redrive.protocol import VERSION, codec
-from redrive.protocol.envelope import MAX_MESSAGE, Call, Refusal
-from redrive.protocol.queries import Fate, FateReply, Hello, Reply, Request, Welcome
+from redrive.protocol.envelope import MAX_MESSAGE, Call, Refusal, Reply, Request
+from redrive.protocol.queries import Fate, FateReply, Hello, Welcome
 from redrived.api.lanes import Lane, Lanes
 from redrived.api.reading import UnknownCommand, check_age, check_call, read_request
 from redrived.api.receipts import Receipts

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from redrive.protocol import commands, queries
-from redrive.protocol.queries import Request
+from redrive.protocol import commands, queries, rehearsals
+from redrive.protocol.envelope import Request
 from redrived.api import (
     acting,
     backup,
@@ -40,10 +40,10 @@ QUERIES: Mapping[type[Request], Any] = {
     queries.Why: why.why,
     queries.ListEvents: events.list_events,
     queries.ReadLog: events.read_log,
-    queries.Classify: rules.classify,
-    queries.ShowPolicy: rules.show_policy,
-    queries.TestRules: rules.test_rules,
-    queries.Preview: previewing.preview,
+    rehearsals.Classify: rules.classify,
+    rehearsals.ShowPolicy: rules.show_policy,
+    rehearsals.TestRules: rules.test_rules,
+    rehearsals.Preview: previewing.preview,
     queries.Doctor: doctor.doctor,
     queries.ListRedrives: redrives.list_redrives,
     queries.ListOutbox: outbox.list_outbox,

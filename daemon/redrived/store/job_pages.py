@@ -11,6 +11,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Integer,
     Select,
     and_,
     case,
@@ -195,7 +196,7 @@ def matching(connection: Connection, where: Clause | None, newest: int | None) -
 def count(connection: Connection, where: Clause | None, limit: int | None = None) -> int:
     """How many match, counted up to a limit: nothing on a screen waits for more."""
     # Of a row nothing is read: where an index has all that is asked of, that is half the time.
-    matches: Select[Any] = select(literal_column("1")).select_from(jobs).limit(limit)
+    matches = select(literal_column("1", Integer)).select_from(jobs).limit(limit)
     if where is not None:
         matches = matches.where(where)
     query = select(func.count()).select_from(matches.subquery())

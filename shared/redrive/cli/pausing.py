@@ -14,7 +14,7 @@ from redrive.cli.verb import Verb
 from redrive.protocol.commands import ControlRedrive, PauseIt, ResumeIt, Trigger
 
 if TYPE_CHECKING:
-    from redrive.protocol.queries import Request
+    from redrive.protocol.envelope import Request
 
 _REDRIVE = "redrive:"
 

@@ -9,7 +9,7 @@ from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.words import by_state, counted
 from redrive.protocol.commands import Act
-from redrive.protocol.queries import Preview, PreviewReply
+from redrive.protocol.rehearsals import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
 
 if TYPE_CHECKING:

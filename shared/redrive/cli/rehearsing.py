@@ -20,7 +20,7 @@ from redrive.cli.verb import Noun, Verb
 from redrive.config.values import format_duration
 from redrive.errors import DaemonUnreachable, NotFound
 from redrive.models import plain
-from redrive.protocol.queries import PolicyReply, RulesReply, ShowPolicy, TestRules
+from redrive.protocol.rehearsals import PolicyReply, RulesReply, ShowPolicy, TestRules
 from redrive.protocol.rows import RuleChange
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from redrive.cli.settings import Settings
 from redrive.cli.words import counted
 from redrive.errors import Exit, PartialResults, UsageProblem
 from redrive.protocol.commands import Act, Acted
-from redrive.protocol.queries import PreviewReply
+from redrive.protocol.rehearsals import PreviewReply
 
 if TYPE_CHECKING:
     from redrive.blocking import Client

@@ -10,7 +10,7 @@ from msgspec import Struct
 from redrive.errors import RedriveError
 from redrive.protocol.codec import encode
 from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
-from redrive.protocol.queries import Request
+from redrive.protocol.envelope import Request
 from redrive.protocol.writing import writing
 
 _MOST_ORDERS = 2000

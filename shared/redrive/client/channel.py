@@ -14,8 +14,8 @@ from redrive.clock import SystemClock
 from redrive.errors import ProtocolMismatch, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_as, encode_call
-from redrive.protocol.envelope import Answer
-from redrive.protocol.queries import Hello, Request, Welcome
+from redrive.protocol.envelope import Answer, Request
+from redrive.protocol.queries import Hello, Welcome
 from redrive.protocol.writing import writing
 
 

@@ -24,8 +24,8 @@ from redrive.models import Job, Run
 from redrive.orders import Options, order_of
 from redrive.protocol import commands, queries
 from redrive.protocol.commands import EnqueuedJob, JobOrder, RunOrder
-from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY
-from redrive.protocol.queries import Request, Welcome
+from redrive.protocol.envelope import MAX_MESSAGE, MAX_QUERY, Request
+from redrive.protocol.queries import Welcome
 from redrive.protocol.rows import OutboxRow
 
 TIMEOUT = 10.0  # seconds

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Command
-from redrive.protocol.envelope import Answer, Call, Refusal
-from redrive.protocol.queries import Query, Request
+from redrive.protocol.envelope import Answer, Call, Refusal, Request
+from redrive.protocol.queries import Query
 
 Message = TypeVar("Message", bound=Struct)
 Decoded = TypeVar("Decoded")

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from redrive.instants import Instant
-from redrive.protocol.queries import Hello, Reply, Request
+from redrive.protocol.envelope import Reply, Request
+from redrive.protocol.queries import Hello
 
 # Checked before the elements are read: an empty one is a byte on the wire and a hundred here.
 AtMost10k = Meta(max_length=10_000)

@@ -1,11 +1,23 @@
-"""How messages travel: one frame each, and how large it may be."""
+"""What every message is, how it travels (one frame each), and how large it may be."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from msgspec import Raw, Struct
 
 MAX_MESSAGE = 4 * 1024 * 1024  # bytes of a request or a reply
 MAX_QUERY = 256 * 1024  # bytes of a request that only reads
+
+
+class Request(Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
+    """Something asked; `Reply` is what answers it."""
+
+    Reply: ClassVar[type[Struct]]
+
+
+class Reply(Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
+    """Something answered."""
 
 
 class Call(Struct, frozen=True, kw_only=True, array_like=True):

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from redrive.models import Event, Job
-from redrive.protocol.queries import ListJobs, Preview, ShowJob
+from redrive.protocol.queries import ListJobs, ShowJob
+from redrive.protocol.rehearsals import Preview
 from redrived.api import jobs, previewing
 from redrived.store.enqueue import NewJob, Order, enqueue
 from support.engine import TESTER

@@ -8,17 +8,9 @@ import pytest
 
 from redrive.errors import RedriveError, UsageProblem
 from redrive.protocol.commands import Act, PauseIt, Start, Trigger
-from redrive.protocol.queries import (
-    ListEvents,
-    ListJobs,
-    ListRuns,
-    Preview,
-    Request,
-    ShowPipeline,
-    ShowPolicy,
-    ShowRun,
-    Why,
-)
+from redrive.protocol.envelope import Request
+from redrive.protocol.queries import ListEvents, ListJobs, ListRuns, ShowPipeline, ShowRun, Why
+from redrive.protocol.rehearsals import Preview, ShowPolicy
 from redrived.api.server import Asker
 from redrived.api.table import table
 from support.engines import an_engine

@@ -9,7 +9,7 @@ import pytest
 
 from redrive.errors import UsageProblem
 from redrive.protocol.commands import Act, Enqueue, JobOrder, Outcome, RunOrder, Start
-from redrive.protocol.queries import Preview, PreviewReply
+from redrive.protocol.rehearsals import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
 from redrived.api import acting, runs
 from redrived.api.previewing import preview

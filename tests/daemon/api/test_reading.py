@@ -8,8 +8,7 @@ import pytest
 from redrive.errors import NotAllowed, UsageProblem
 from redrive.keys import Role
 from redrive.protocol.codec import encode
-from redrive.protocol.envelope import Call
-from redrive.protocol.queries import Request
+from redrive.protocol.envelope import Call, Request
 from redrived.api.reading import read_request, request_types
 from support.messages import example
 

@@ -19,7 +19,9 @@ import zmq
 
 from redrive.protocol import VERSION, codec
 from redrive.protocol.commands import Act, Drain, Enqueue, JobOrder
-from redrive.protocol.queries import Classify, Doctor, Hello, ListEvents, Request
+from redrive.protocol.envelope import Request
+from redrive.protocol.queries import Doctor, Hello, ListEvents
+from redrive.protocol.rehearsals import Classify
 from support.bus import Raw
 from support.daemon import Daemon, soon
 

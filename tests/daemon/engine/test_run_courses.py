@@ -9,7 +9,7 @@ import pytest
 from redrive.config import ConfigRejected
 from redrive.errors import NotFound
 from redrive.models import Run
-from redrive.protocol import commands, queries
+from redrive.protocol import commands, queries, rehearsals
 from redrived.api import acting, pipelines, rules, runs, status, why
 from support.engine import TESTER, Bench, running
 
@@ -137,7 +137,7 @@ async def test_the_policy_of_a_step_is_found_by_its_name_and_version(tmp_path: P
         for attempts in (3, 4):
             await add(bench, PLAYBOOK.replace("max_attempts: 3", f"max_attempts: {attempts}"))
         shown = {
-            name: await rules.show_policy(bench.engine, TESTER, queries.ShowPolicy(name=name))
+            name: await rules.show_policy(bench.engine, TESTER, rehearsals.ShowPolicy(name=name))
             for name in ("report.make@2", "report.make", "two.first", "say")
         }
         counts = {name: reply.policy["max_attempts"] for name, reply in shown.items()}
@@ -148,7 +148,7 @@ async def test_the_policy_of_a_step_is_found_by_its_name_and_version(tmp_path: P
             "say": 1,
         }
         with pytest.raises(NotFound, match=r"no policy or task 'report\.maek'"):
-            await rules.show_policy(bench.engine, TESTER, queries.ShowPolicy(name="report.maek"))
+            await rules.show_policy(bench.engine, TESTER, rehearsals.ShowPolicy(name="report.maek"))
 
 
 async def test_a_playbook_is_still_there_after_a_restart(tmp_path: Path) -> None:

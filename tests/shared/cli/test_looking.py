@@ -9,7 +9,7 @@ import pytest
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
-from redrive.protocol import queries
+from redrive.protocol import envelope, queries
 from redrive.protocol.queries import JobPage, JobReply, ListJobs, LogReply, ReadLog
 from redrive.protocol.rows import BatchRow, FireRow, GateRow, GroupRow, RedriveRow, ScheduleRow
 from support.peer import Peer, event
@@ -143,7 +143,7 @@ def test_filter_and_order_are_the_daemons_business(peer: Peer, redrive: Redrive)
     ],
 )
 def test_an_empty_list_is_no_line_in_json_and_a_word_for_people(
-    peer: Peer, redrive: Redrive, verb: str, reply: queries.Reply
+    peer: Peer, redrive: Redrive, verb: str, reply: envelope.Reply
 ) -> None:
     kind = type(reply).__name__.removesuffix("Page")
     name = {"Batch": "Batches"}.get(kind, f"{kind}s")
@@ -155,7 +155,7 @@ def test_an_empty_list_is_no_line_in_json_and_a_word_for_people(
 def test_every_list_has_a_line_for_each(peer: Peer, redrive: Redrive) -> None:
     fired = FireRow(slot=0, at=0, outcome="fired", job=1, state="done")
     gate = GateRow(step="download", round=1, unsettled=2, waiting=3)
-    rows: dict[str, tuple[str, queries.Reply]] = {
+    rows: dict[str, tuple[str, envelope.Reply]] = {
         "runs": (
             "ListRuns",
             queries.RunPage(runs=[Run(id="r7", pipeline="fetch")], after=None, as_of=1),

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from redrive.policy import RetryPolicy
-from redrive.protocol import commands, queries
+from redrive.protocol import commands, queries, rehearsals
 from redrive.protocol.commands import Done
-from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import FateReply, PolicyReply, Request
+from redrive.protocol.envelope import Refusal, Request
+from redrive.protocol.queries import FateReply
+from redrive.protocol.rehearsals import PolicyReply
 from redrive.protocol.rows import Check, PipelineRow, RuleChange
 from support.peer import Peer
 
@@ -182,7 +183,7 @@ def test_when_the_answer_is_lost_the_fate_of_the_command_is_asked_and_told(
 
 def test_rules_are_tested_by_the_daemon(peer: Peer, redrive: Redrive) -> None:
     change = RuleChange(job=12, message="boom", was="unknown", now="quota", rule="errors[0]")
-    peer.replies["TestRules"] = queries.RulesReply(examined=5, changed=[change])
+    peer.replies["TestRules"] = rehearsals.RulesReply(examined=5, changed=[change])
     out = redrive("rules", "test", "--since", "2d").out
     assert out.startswith("5 errors examined, 1 would be judged otherwise")
     assert peer.asked_for("TestRules")[0].since == 2 * 86400

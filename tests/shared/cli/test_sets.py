@@ -6,7 +6,7 @@ from redrive.cli import sets
 from redrive.lifecycle import JobState
 from redrive.models import Job
 from redrive.protocol.commands import Act, Acted, Outcome, Refused
-from redrive.protocol.queries import Preview, PreviewReply
+from redrive.protocol.rehearsals import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
 from support.peer import Peer
 

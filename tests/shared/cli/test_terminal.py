@@ -10,7 +10,8 @@ import pytest
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Job
 from redrive.protocol.commands import Acted, Outcome
-from redrive.protocol.queries import JobPage, LogReply, PreviewReply, QueuePage
+from redrive.protocol.queries import JobPage, LogReply, QueuePage
+from redrive.protocol.rehearsals import PreviewReply
 from redrive.protocol.rows import QueueRow
 from support import incident
 from support.peer import Peer

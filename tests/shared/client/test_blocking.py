@@ -12,8 +12,8 @@ import pytest
 from redrive import Client
 from redrive.client import Resync
 from redrive.errors import TryLater, UsageProblem
-from redrive.protocol.envelope import Refusal
-from redrive.protocol.queries import Doctor, DoctorReply, Request
+from redrive.protocol.envelope import Refusal, Request
+from redrive.protocol.queries import Doctor, DoctorReply
 from support.peer import Peer, event
 
 

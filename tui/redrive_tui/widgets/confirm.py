@@ -21,7 +21,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
 from redrive.config.values import parse_rate
-from redrive.protocol.queries import PreviewReply
+from redrive.protocol.rehearsals import PreviewReply
 from redrive_tui.acting import Question
 from redrive_tui.formatting import Line, Look, count, fit, plural, word_of
 from redrive_tui.job_cells import error_words
