@@ -80,13 +80,18 @@ class NodesPane(JobActions):
         yield self.jobs
 
     async def read(self) -> None:
-        if (node := self.nodes.current) is None:
+        if not (name := self.node_name):
             return
-        where = f"state:leased {term('node', node.name)}"
+        where = f"state:leased {term('node', name)}"
         page: JobPage = await self.desk.source.ask(ListJobs(where=where, limit=JOBS_SHOWN))
         said = {job.id: await self._last_line(job) for job in self._in_view(page.jobs)}
-        if (now := self.nodes.current) is not None and now.name == node.name:
+        if name == self.node_name:
             self.running, self.said = page.jobs, said
+
+    @property
+    def node_name(self) -> str:
+        """Of the node under the cursor; empty while there is none."""
+        return node.name if (node := self.nodes.current) is not None else ""
 
     def _in_view(self, jobs: list[Job]) -> list[Job]:
         top = self.jobs.scroll_offset.y
