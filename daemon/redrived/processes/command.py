@@ -82,7 +82,6 @@ class CommandRun:
         self.command = command
         self.tree = tree
         self.is_over = False
-        self.warning = output.warning  # what was given up so that it could run
         self._output = output
         self._trees = trees
         self._cleanup = cleanup

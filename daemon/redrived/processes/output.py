@@ -7,6 +7,7 @@ costs no memory. Nothing here waits for output or looks into it.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from redrived.processes.output_pages import Marks, Page, read_page
 from redrived.processes.output_slots import FLAGS, Slot, Slots, length, move
+
+log = logging.getLogger(__name__)
 
 _FILE_NAME = re.compile(r"(?P<job>\d+)\.(?P<execution>\d+)\.(?:out|err|idx)")
 
@@ -28,10 +31,9 @@ class Output:
         self.files = (-1, -1)
         self.marks = Marks()
         self.is_untouched = False  # nobody has written, or can write any more
-        self.warning = ""  # why nothing is kept; "" when all is well
 
-    def use(self, files: tuple[int, int], slot: Slot | None = None, warning: str = "") -> None:
-        self.files, self.slot, self.warning = files, slot, warning
+    def use(self, files: tuple[int, int], slot: Slot | None = None) -> None:
+        self.files, self.slot = files, slot
 
     @property
     def paths(self) -> tuple[str, str]:
@@ -80,6 +82,7 @@ class Outputs:
         self._slots = Slots(f"{self._folder}/slots")
         self._null = os.open(os.devnull, FLAGS)
         # Written by the main loop only.
+        self._is_losing = False  # what is printed, as on a full disk
         self._live: dict[tuple[int, int], Output] = {}
         self._recover()
 
@@ -188,10 +191,13 @@ class Outputs:
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
-            reason = f"{error.strerror}: {error.filename}"
-            warning = f"the output of job {output.job} is not kept: {reason}"
-            output.use((self._null, self._null), warning=warning)
+            if not self._is_losing:  # said once, for there may be many
+                reason = f"{error.strerror}: {error.filename}"
+                log.warning("what commands print is not kept until it can be again: %s", reason)
+            self._is_losing = True
+            output.use((self._null, self._null))
         else:
+            self._is_losing = False
             output.use(files, slot)
 
     def _path(self, job: int, execution: int) -> str:
