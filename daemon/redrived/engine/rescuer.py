@@ -27,7 +27,7 @@ class Rescuer:
         self._node = node
 
     async def start(self) -> None:
-        ended = await self._trees.end_leftovers([])
+        ended = await self._trees.end_leftovers()
         if ended.killed:
             log.warning("ended %d processes of an earlier daemon", len(ended.killed))
         if ended.unkillable:

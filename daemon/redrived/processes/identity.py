@@ -31,15 +31,6 @@ class Identity(Struct, frozen=True):
     def from_stat(cls, facts: proc.Stat) -> Identity:
         return cls(boot_id(), facts.pid, facts.started)
 
-    @classmethod
-    def parse(cls, text: str) -> Identity:
-        """The reverse of `str()`, which is how the store keeps it."""
-        boot, pid, started = text.split(":")
-        return cls(boot, int(pid), int(started))
-
-    def __str__(self) -> str:
-        return f"{self.boot}:{self.pid}:{self.started}"
-
     def is_alive(self) -> bool:
         return self == Identity.of(self.pid)
 

@@ -129,12 +129,6 @@ class Worker:
         free = 0.0 if self._long is not None else 1.0 - self._work / HAND
         return free if free >= 0.5 else 0.0
 
-    def room(self, expected: float | None) -> int:
-        """How many jobs of so many seconds fit; those of unknown length travel alone."""
-        if expected is None or expected >= HAND:
-            return int(self.share)
-        return int(self.share * min(MOST_IN_HAND, HAND / max(expected, 1e-6)))
-
     def hand(
         self, jobs: Sequence[wire.HandedJob], expected: float | None, *, begun: bool = False
     ) -> None:

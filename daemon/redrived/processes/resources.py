@@ -1,4 +1,4 @@
-"""What attempts and the node use: processor, memory, number of processes.
+"""What attempts and the node use: processor and memory.
 
 One look a second at the processes that are ours, by walking down from the leaders; what
 else runs on the machine costs nothing. Orphans of a tree are not counted.
@@ -23,14 +23,11 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     cpu: float  # percent of one core since the last look
     memory: int  # bytes in RAM
-    children: int
 
 
 class NodeUsage(Struct, frozen=True, kw_only=True):
     cpu: float  # percent of all cores since the last look
     memory: int
-    memory_total: int
-    load: float  # over the last minute
 
 
 class Sampler:
@@ -54,7 +51,6 @@ class Sampler:
                 usages[leader] = Usage(
                     cpu=100 * used / ticks_passed,
                     memory=sum(facts.rss for facts in members) * _PAGE,
-                    children=len(members) - 1,
                 )
         self._looked_at = now
         self._cpu_before = cpu_now
@@ -65,8 +61,6 @@ class Sampler:
         return NodeUsage(
             cpu=psutil.cpu_percent(),
             memory=memory.total - memory.available,
-            memory_total=memory.total,
-            load=os.getloadavg()[0],
         )
 
 

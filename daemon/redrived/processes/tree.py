@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -41,10 +41,6 @@ class Tree(Struct, frozen=True):
     mark: bytes  # an entry of its environment, as `REDRIVE_ATTEMPT=12.34`, that no other tree has
     since: int  # ticks; nobody in it is older
     cgroup: Cgroup | None = None
-
-    def leader(self) -> Identity | None:
-        """For the store. Not asked at the start: /proc would make us wait for the exec."""
-        return Identity.of(self.pid)
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -142,10 +138,9 @@ class Trees:
         if tree.pid not in self._held and tree.pid not in self._ending:
             self._by_mark.pop(tree.mark, None)
 
-    async def end_leftovers(self, recorded: Iterable[Identity]) -> Ended:
-        """Kill what an earlier daemon left running: known leaders, and all with our mark."""
-        leaders = tuple(recorded)
-        return await self._kill(lambda: self._leftovers(leaders))
+    async def end_leftovers(self) -> Ended:
+        """Kill what an earlier daemon left running: all with our mark."""
+        return await self._kill(self._leftovers)
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""
@@ -162,18 +157,11 @@ class Trees:
             roots.update(census.members(tree.pid))
         return census.family(roots, lambda pid: self._is_not_to_be_touched(pid, tree))
 
-    async def _leftovers(self, leaders: Iterable[Identity]) -> Processes:
+    async def _leftovers(self) -> Processes:
         def look() -> Processes:
-            alive = {leader.pid for leader in leaders if leader.is_alive()}
             census = Census(proc.everybody())
             mine = census.family(held, lambda pid: False).keys()
-            roots = {
-                pid
-                for pid, facts in census.table.items()
-                if facts.session in alive
-                or facts.group in alive
-                or self._owner_mark in proc.environment(pid)
-            }
+            roots = {pid for pid in census.table if self._owner_mark in proc.environment(pid)}
             return census.family(roots, lambda pid: pid in self._untouchable or pid in mine)
 
         held = list(self._held)

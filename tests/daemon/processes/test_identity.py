@@ -25,12 +25,6 @@ def identity_of(process: subprocess.Popen[bytes]) -> Identity:
     return identity
 
 
-def test_an_identity_survives_the_store(sleeper: subprocess.Popen[bytes]) -> None:
-    identity = identity_of(sleeper)
-    assert Identity.parse(str(identity)) == identity
-    assert identity.is_alive()
-
-
 def test_the_one_that_is_meant_is_signalled(sleeper: subprocess.Popen[bytes]) -> None:
     assert identity_of(sleeper).signal(signal.SIGTERM)
     assert sleeper.wait() == -signal.SIGTERM

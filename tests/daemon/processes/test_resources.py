@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+import psutil
+
 from redrived.processes.resources import Sampler, Usage
 from support.processes import Workshop, eventually
 
@@ -21,10 +23,9 @@ async def test_a_tree_uses_what_its_children_use(workshop: Workshop) -> None:
     def is_at_work() -> bool:
         usages.update(sampler.trees(pids))
         at_work = usages[busy.tree.pid]
-        return at_work.children == 1 and at_work.memory > 50_000_000 and at_work.cpu > 10
+        return at_work.memory > 50_000_000 and at_work.cpu > 10
 
     await eventually(is_at_work)
-    assert usages[idle.tree.pid].children == 0
     assert usages[idle.tree.pid].memory < 10_000_000
 
 
@@ -36,5 +37,5 @@ async def test_who_has_gone_is_left_out(workshop: Workshop) -> None:
 
 def test_the_node_is_seen() -> None:
     usage = Sampler().node()
-    assert 0 < usage.memory < usage.memory_total
+    assert 0 < usage.memory < psutil.virtual_memory().total
     assert usage.cpu >= 0

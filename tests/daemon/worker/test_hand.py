@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from redrived.processes.pool_worker import HAND
 from support.workers import Workshop, let_pass
 
 
@@ -72,13 +73,10 @@ async def test_taking_back_is_answered_when_there_is_nothing_to_give(shop: Works
 
 async def test_a_worker_takes_two_hands_of_half_the_size(shop: Workshop, tmp_path: Path) -> None:
     worker = shop.worker
-    assert worker.room(None) == 1
-    assert worker.room(0.001) == 5
-    assert worker.room(0.000_001) == 1000
+    assert worker.share == 1.0
 
-    worker.hand([shop.job("noop") for _ in range(2)], 0.001)
-    assert worker.room(None) == 0
-    assert worker.room(0.001) == 3
+    worker.hand([shop.job("noop") for _ in range(2)], HAND / 5)
+    assert 0.5 < worker.share < 1.0
 
-    worker.hand([shop.job("noop") for _ in range(2)], 0.001)
-    assert worker.room(0.001) == 0
+    worker.hand([shop.job("noop") for _ in range(2)], HAND / 5)
+    assert worker.share == 0.0
