@@ -26,7 +26,7 @@ LONGEST_DISPATCH = 30.0  # seconds
 log = logging.getLogger(__name__)
 
 
-class Signs(Struct, frozen=True, kw_only=True):
+class Symptoms(Struct, frozen=True, kw_only=True):
     """What a healthy daemon is known by."""
 
     lag: float = 0.0  # seconds by which the loop came late
@@ -36,18 +36,18 @@ class Signs(Struct, frozen=True, kw_only=True):
     dispatching: float = 0.0  # seconds that the present round has taken
 
 
-def ailment(signs: Signs, patience: float) -> str | None:
+def ailment(symptoms: Symptoms, patience: float) -> str | None:
     """What is wrong, if anything; `patience` is the lag that still counts as well."""
-    if signs.lag > patience:
-        return f"the loop came {signs.lag:.1f} s late"
-    if not signs.timers_armed:
+    if symptoms.lag > patience:
+        return f"the loop came {symptoms.lag:.1f} s late"
+    if not symptoms.timers_armed:
         return "the timers were asleep"
-    if signs.store_in_trouble:
+    if symptoms.store_in_trouble:
         return None
-    if signs.silence > LONGEST_SILENCE:
-        return f"the store has taken nothing for {signs.silence:.0f} s"
-    if signs.dispatching > LONGEST_DISPATCH:
-        return f"a dispatch has been under way for {signs.dispatching:.0f} s"
+    if symptoms.silence > LONGEST_SILENCE:
+        return f"the store has taken nothing for {symptoms.silence:.0f} s"
+    if symptoms.dispatching > LONGEST_DISPATCH:
+        return f"a dispatch has been under way for {symptoms.dispatching:.0f} s"
     return None
 
 
@@ -89,7 +89,9 @@ class Health:
         now = self._engine.clock.monotonic()
         self.lag = max(0.0, now - self._last - TICK)
         self._last = now
-        found = ailment(self._signs(now), patience=max(1.0, self._notifier.watchdog_every * 0.75))
+        found = ailment(
+            self._symptoms(now), patience=max(1.0, self._notifier.watchdog_every * 0.75)
+        )
         if found is not None and found != self.ailment:
             log.error("%s", found)
         self.ailment = found
@@ -98,9 +100,9 @@ class Health:
             self._fed_at = now
             self._notifier.alive()
 
-    def _signs(self, now: float) -> Signs:
+    def _symptoms(self, now: float) -> Symptoms:
         since = self._engine.dispatcher.busy_since
-        return Signs(
+        return Symptoms(
             lag=self.lag,
             silence=now - self._landed_at,
             store_in_trouble=self._engine.store.writer.trouble is not None,
