@@ -1,7 +1,8 @@
-"""The end of an attempt: what there is to know of it, and what is said about it."""
+"""The end of an attempt: what there is to know of it, what is said about it, what is stored."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +15,10 @@ from redrive.instants import iso
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Json, plain
 from redrive.rules import Classification, Evidence
+from redrived.engine.attempt import Attempt
 from redrived.store.picking import InHand
+from redrived.store.settle import Completed, Ended
+from redrived.store.unit import to_json
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,3 +105,59 @@ def _iso(instant: int | None) -> str | None:
 
 def log_name(job: InHand) -> str:
     return f"{job.id}.{job.execution}"
+
+
+def ended_row(
+    told: End,
+    found: Verdict,
+    error: ErrorRecord | None,
+    events: Sequence[tuple[str, dict[str, Any]]],
+) -> Ended:
+    """An end as it is stored."""
+    job = told.job
+    return Ended(
+        job=job.id,
+        lease=job.lease,
+        attempt=job.attempt,
+        queue=job.queue,
+        task=job.task,
+        state=found.state,
+        ended_at=told.ended_at,
+        began_at=told.began_at,
+        available_at=found.available_at,
+        held=found.held,
+        reason=found.reason,
+        refund=found.refund,
+        lost=found.lost,
+        unknown=int(error is not None and error.category == "unknown"),
+        interruptions=found.interruptions,
+        snoozes=found.snoozes,
+        run_id=job.run_id,
+        limit_key=job.limit_key,
+        error=to_json(error) if error else None,
+        error_type=error.error_type if error else None,
+        fingerprint=error.fingerprint if error else None,
+        metrics=to_json(told.metrics) if told.metrics else None,
+        events=events,
+    )
+
+
+def completed_row(
+    attempt: Attempt, ended_at: int, result: dict[str, Any] | None, told: dict[str, Any]
+) -> Completed:
+    """A success as it is stored."""
+    job = attempt.job
+    return Completed(
+        job.id,
+        job.lease,
+        attempt.unlogged_begin,
+        ended_at,
+        job.attempt,
+        job.queue,
+        job.task,
+        job.run_id,
+        job.limit_key,
+        to_json(result) if result is not None else None,
+        attempt.metrics,
+        to_json(told) if told else None,
+    )

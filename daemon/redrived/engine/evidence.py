@@ -1,4 +1,6 @@
-"""What workers and commands say of their end, as evidence that rules can judge."""
+"""How attempts end, as evidence that rules can judge: what workers and commands say of it, and
+what the daemon itself has noticed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from redrive.deciding import facts
 from redrive.instants import SECOND
 from redrive.orders import LONGEST_DELAY
 from redrive.rules import Evidence, Said
+from redrived.engine.attempt import Attempt, Ending
 from redrived.processes import wire
 from redrived.processes.command import Exit
 from redrived.store.picking import InHand
@@ -61,3 +64,34 @@ def exit_evidence(job: InHand, exited: Exit) -> Evidence:
 
 def _in_words(exited: Exit) -> str:
     return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
+
+
+def lost_evidence(job: InHand, how: str) -> Evidence:
+    """The process that ran it is gone without a word."""
+    return Evidence(kind="lost", task=job.task, stage=job.step or job.task, message=how)
+
+
+def overdue_evidence(job: InHand, attempt: Attempt, how: Ending) -> Evidence:
+    """It stalled or ran out of time; how it died of that says nothing."""
+    definition = attempt.definition
+    if how is Ending.STALLED:
+        words = f"no sign of life for {definition.stalled_after:g} s"
+        words += ", while the code of its task was imported" if attempt.is_importing else ""
+    else:
+        words = f"still running after its timeout of {definition.task.timeout:g} s"
+    return Evidence(
+        kind="stalled" if how is Ending.STALLED else "timeout",
+        task=job.task,
+        stage=job.step or job.task,
+        message=words,
+    )
+
+
+def permanent_evidence(job: InHand, error_type: str, message: str) -> Evidence:
+    """What no other attempt could do better."""
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=message,
+        said=Said(category="permanent", type=error_type),
+    )

@@ -20,20 +20,33 @@ from redrive.deciding.verdict import Verdict, decide
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord
 from redrive.policy import RetryPolicy
-from redrive.rules import Evidence, Said
+from redrive.rules import Evidence
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.definitions import Definitions
-from redrived.engine.end import End, error_record, events_of, log_name
-from redrived.engine.evidence import exit_evidence, report_evidence, reported_end
+from redrived.engine.end import (
+    End,
+    completed_row,
+    ended_row,
+    error_record,
+    events_of,
+    log_name,
+)
+from redrived.engine.evidence import (
+    exit_evidence,
+    lost_evidence,
+    overdue_evidence,
+    permanent_evidence,
+    report_evidence,
+    reported_end,
+)
 from redrived.engine.job_facts import facts_of
 from redrived.processes import wire
 from redrived.processes.command import Exit
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import InHand
-from redrived.store.settle import Completed, Ended, complete, end
+from redrived.store.settle import Completed, complete, end
 from redrived.store.store import Store
-from redrived.store.unit import to_json
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +125,7 @@ class Settler:
             told |= left
             if metrics:
                 told["metrics"] = metrics
-            return _completed(attempt, self._clock.now(), exited.result, told)
+            return completed_row(attempt, self._clock.now(), exited.result, told)
         self._settle(
             attempt,
             End(
@@ -135,7 +148,7 @@ class Settler:
         """An HTTP call has been answered as expected, or has failed."""
         job = attempt.job
         if evidence is None and attempt.ending is None:
-            self.completed([_completed(attempt, self._clock.now(), result, {})])
+            self.completed([completed_row(attempt, self._clock.now(), result, {})])
             self.freed()
             return
         failed = evidence or Evidence(task=job.task, message="the call was ended")
@@ -162,7 +175,6 @@ class Settler:
         left: dict[str, list[int]],
     ) -> None:
         """The process that ran an attempt is gone without a word."""
-        evidence = Evidence(kind="lost", task=job.task, stage=job.step or job.task, message=how)
         ending = attempt.ending if attempt is not None else None
         self._settle(
             attempt,
@@ -170,7 +182,7 @@ class Settler:
                 job=job,
                 began_at=None if attempt else began_at,
                 ended_at=self._clock.now(),
-                ended=self._failed(job, evidence),
+                ended=self._failed(job, lost_evidence(job, how)),
                 log=wrote,
                 is_too_long=too_long,
                 first=None if ending else ("action_lost", {"how": how}),
@@ -191,12 +203,7 @@ class Settler:
     def left_behind(self, job: InHand, ending: Ending | None, by: str | None) -> None:
         """An earlier daemon died while it ran; `ending` is what was being done about it."""
         now = self._clock.now()
-        evidence = Evidence(
-            kind="lost",
-            task=job.task,
-            stage=job.step or job.task,
-            message="the daemon died while it ran",
-        )
+        evidence = lost_evidence(job, "the daemon died while it ran")
         told = End(job=job, began_at=None, ended_at=now, ended=self._failed(job, evidence))
         match ending:
             case Ending.CANCEL | Ending.KILL:
@@ -212,13 +219,7 @@ class Settler:
         self, job: InHand, began_at: int | None, why: str, error_type: str = "template"
     ) -> None:
         """What is to be run cannot be made of the job's arguments."""
-        evidence = Evidence(
-            task=job.task,
-            stage=job.step or job.task,
-            message=why,
-            said=Said(category="permanent", type=error_type),
-        )
-        ended = self._failed(job, evidence)
+        ended = self._failed(job, permanent_evidence(job, error_type, why))
         now = self._clock.now()
         self._settle(None, End(job=job, began_at=began_at, ended_at=now, ended=ended))
 
@@ -269,39 +270,18 @@ class Settler:
                 self._interrupted(job, told.ended_at, by or how, kind, began_at=told.began_at)
                 return
             case Ending.STALLED | Ending.TIMEOUT as how:
-                told = self._accused(attempt, told, how)
+                assert attempt is not None
+                told = self._accused(told, overdue_evidence(job, attempt, how))
             case Ending.LOG_LIMIT:
-                told = self._too_talkative(attempt, told)
+                definition = attempt.definition if attempt else self.definitions.tasks[job.task]
+                limit = definition.task.limits.output
+                words = f"it wrote more than {limit} bytes of output; see `limits.output`"
+                told = self._accused(told, permanent_evidence(job, "log_limit", words))
             case _:
                 pass
         self._decide(attempt, told)
 
-    def _accused(self, attempt: Attempt | None, told: End, how: Ending) -> End:
-        """It stalled or ran out of time; how it died of that says nothing."""
-        assert attempt is not None
-        definition = attempt.definition
-        if how is Ending.STALLED:
-            words = f"no sign of life for {definition.stalled_after:g} s"
-            words += ", while the code of its task was imported" if attempt.is_importing else ""
-        else:
-            words = f"still running after its timeout of {definition.task.timeout:g} s"
-        evidence = Evidence(
-            kind="stalled" if how is Ending.STALLED else "timeout",
-            task=told.job.task,
-            stage=told.job.step or told.job.task,
-            message=words,
-        )
-        return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
-
-    def _too_talkative(self, attempt: Attempt | None, told: End) -> End:
-        definition = attempt.definition if attempt else self.definitions.tasks[told.job.task]
-        limit = definition.task.limits.output
-        evidence = Evidence(
-            task=told.job.task,
-            stage=told.job.step or told.job.task,
-            message=f"it wrote more than {limit} bytes of output; see `limits.output`",
-            said=Said(category="permanent", type="log_limit"),
-        )
+    def _accused(self, told: End, evidence: Evidence) -> End:
         return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
 
     def _decide(self, attempt: Attempt | None, told: End) -> None:
@@ -363,53 +343,7 @@ class Settler:
         error: ErrorRecord | None,
         events: Sequence[tuple[str, dict[str, Any]]],
     ) -> None:
-        job = told.job
         for tell in self.when_ended:
-            tell(job.task, found.state)
-        item = Ended(
-            job=job.id,
-            lease=job.lease,
-            attempt=job.attempt,
-            queue=job.queue,
-            task=job.task,
-            state=found.state,
-            ended_at=told.ended_at,
-            began_at=told.began_at,
-            available_at=found.available_at,
-            held=found.held,
-            reason=found.reason,
-            refund=found.refund,
-            lost=found.lost,
-            unknown=int(error is not None and error.category == "unknown"),
-            interruptions=found.interruptions,
-            snoozes=found.snoozes,
-            run_id=job.run_id,
-            limit_key=job.limit_key,
-            error=to_json(error) if error else None,
-            error_type=error.error_type if error else None,
-            fingerprint=error.fingerprint if error else None,
-            metrics=to_json(told.metrics) if told.metrics else None,
-            events=events,
-        )
-        self._store.post(end, item)
+            tell(told.job.task, found.state)
+        self._store.post(end, ended_row(told, found, error, events))
         self.freed()
-
-
-def _completed(
-    attempt: Attempt, ended_at: int, result: dict[str, Any] | None, told: dict[str, Any]
-) -> Completed:
-    job = attempt.job
-    return Completed(
-        job.id,
-        job.lease,
-        attempt.unlogged_begin,
-        ended_at,
-        job.attempt,
-        job.queue,
-        job.task,
-        job.run_id,
-        job.limit_key,
-        to_json(result) if result is not None else None,
-        attempt.metrics,
-        to_json(told) if told else None,
-    )
