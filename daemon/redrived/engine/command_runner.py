@@ -15,15 +15,13 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
-import msgspec
-
 from redrive.clock import Clock
 from redrive.errors import RedriveError
-from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
 from redrived.engine.pace import Pace
+from redrived.engine.rendered import rendered_text
 from redrived.engine.settler import Settler
 from redrived.engine.signs import Signs
 from redrived.processes.command import Command, CommandRun, Exit
@@ -340,7 +338,7 @@ def _command(job: InHand, definition: TaskDefinition) -> Command:
     facts = facts_of(job)
     line: list[str] | str
     if isinstance(task.command, list):
-        line = [_text(render(word, facts)) for word in task.command]
+        line = [rendered_text(word, facts) for word in task.command]
     else:
         line = task.command or ""
     args: dict[str, Any] = facts["args"]
@@ -356,8 +354,3 @@ def _command(job: InHand, definition: TaskDefinition) -> Command:
         args=args,
         limits=task.limits,
     )
-
-
-def _text(value: Any) -> str:
-    """A word of a command line: text as it is, everything else as JSON writes it."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

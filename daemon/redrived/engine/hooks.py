@@ -21,8 +21,8 @@ from redrive.clock import SECOND, Clock
 from redrive.config.sections import Hook, HttpCall
 from redrive.errors import RedriveError
 from redrive.models import Event, plain
-from redrive.templates import render
 from redrived.engine.definitions import Definitions
+from redrived.engine.rendered import rendered_call
 from redrived.processes.hook_command import HookCommands
 from redrived.processes.http_answer import Failed
 from redrived.processes.http_call import call
@@ -187,13 +187,7 @@ def _group(event: Event, groups: dict[int, str]) -> str:
 
 
 def _request(http: HttpCall, facts: dict[str, Any]) -> HttpCall:
-    """The call with its templates filled in; its body are the facts, unless it has one."""
+    """The call as configured; its body are the facts, unless it has one."""
+    request = rendered_call(http, facts)
     has_body = http.json is not None or http.body is not None or http.method in ("GET", "HEAD")
-    return replace(
-        http,
-        url=str(render(http.url, facts)),
-        headers={name: str(render(text, facts)) for name, text in http.headers.items()},
-        params={name: str(render(text, facts)) for name, text in http.params.items()},
-        json=render(http.json, facts) if has_body else facts,
-        body=None if http.body is None else str(render(http.body, facts)),
-    )
+    return request if has_body else replace(request, json=facts)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from redrive.clock import SECOND, Clock
-from redrive.config.sections import HttpCall
 from redrive.errors import RedriveError
 from redrive.rules import Evidence, Said
-from redrive.templates import render
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
+from redrived.engine.rendered import rendered_call
 from redrived.engine.settler import Settler
 from redrived.processes.http_answer import Answered, Failed
 from redrived.processes.http_call import call, names_of
@@ -38,9 +35,14 @@ class HttpRunner:
     def start(self, job: InHand, definition: TaskDefinition, at: int) -> None:
         """Start a leased job; whatever comes of it is settled."""
         try:
-            rendered = _rendered(job, definition)
+            assert definition.task.http is not None
+            rendered = rendered_call(definition.task.http, facts_of(job))
         except RedriveError as error:
             self._settler.unfit(job, None, str(error))
+            return
+        except Exception as error:  # those that were leased with it are to be started
+            log.exception("job %d cannot be started", job.id)
+            self._settler.unfit(job, None, f"it cannot be started: {error}", "cannot_start")
             return
         calling = asyncio.create_task(call(rendered, deadline=None, now=self._clock.now() / SECOND))
         attempt = Attempt(job, definition, HttpExecutor(calling), at, self._clock.monotonic())
@@ -85,24 +87,6 @@ def _outcome(called: asyncio.Task[Answered | Failed]) -> Answered | Failed:
         return called.result()
     log.error("a call failed as none should", exc_info=problem)
     return Failed(message=f"{type(problem).__name__}: {problem}", exception=names_of(problem))
-
-
-def _rendered(job: InHand, definition: TaskDefinition) -> HttpCall:
-    http = definition.task.http
-    assert http is not None
-    facts = facts_of(job)
-    return replace(
-        http,
-        url=_text(render(http.url, facts)),
-        headers={name: _text(value) for name, value in render(http.headers, facts).items()},
-        params={name: _text(value) for name, value in render(http.params, facts).items()},
-        json=render(http.json, facts),
-        body=None if http.body is None else _text(render(http.body, facts)),
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
 
 
 def _evidence(job: InHand, failed: Failed) -> Evidence:
