@@ -89,6 +89,7 @@ class CommandRunner:
         self._settler = settler
         self._signs = signs
         self._pace = pace
+        self._loop = asyncio.get_running_loop()
         self._slots: set[Slot] = set()  # the busy ones
         self._unstarted: deque[Slot] = deque()  # of these, who have yet to start their first
         self._looking: asyncio.TimerHandle | None = None  # at what takes longer than a moment
@@ -134,7 +135,7 @@ class CommandRunner:
             self._slots.add(slot)
             self._unstarted.append(slot)
             if len(self._unstarted) == 1:
-                asyncio.get_running_loop().call_soon(self._start_some)
+                self._loop.call_soon(self._start_some)
         elif slot.is_long:  # as nobody knew when there was room
             self._give_back(slot)
 
@@ -161,13 +162,14 @@ class CommandRunner:
         """How much of what a slot may hold is free; jobs of unknown length fill it."""
         if slot.is_long:
             return 0.0
-        return 1.0 - sum(1 / self._pace.slot(job.task) for job in slot.jobs())
+        counts = Counter([job.task for job in slot.jobs()])
+        return 1.0 - sum(n / self._pace.slot(task) for task, n in counts.items())
 
     def _start_some(self) -> None:
         count = min(STARTED_AT_ONCE, len(self._unstarted))
         slots = [self._unstarted.popleft() for _ in range(count)]
         if self._unstarted:
-            asyncio.get_running_loop().call_soon(self._start_some)
+            self._loop.call_soon(self._start_some)
         for slot in slots:
             self._start_next(slot)
 
@@ -241,8 +243,7 @@ class CommandRunner:
         if done is not None:
             self._done.append(done)
             if self._late is None:
-                loop = asyncio.get_running_loop()
-                self._late = loop.call_later(TOLD_WITHIN, self._flush_late)
+                self._late = self._loop.call_later(TOLD_WITHIN, self._flush_late)
         if at_once:
             self._settler.freed()
 
@@ -251,18 +252,17 @@ class CommandRunner:
         if self._done:
             if any(slot.is_low for slot in self._slots):
                 self._settler.freed()  # should more be leased, it is one commit with the ends
-            asyncio.get_running_loop().call_soon(self.flush)
+            self._loop.call_soon(self.flush)
 
     def _look_in(self, seconds: float, slot: Slot) -> None:
-        loop = asyncio.get_running_loop()
-        slot.look_at = loop.time() + seconds
+        slot.look_at = self._loop.time() + seconds
         if self._looking is None:
-            self._looking = loop.call_later(seconds, self._look_around)
+            self._looking = self._loop.call_later(seconds, self._look_around)
 
     def _look_around(self) -> None:
         """One timer for all slots: most commands are over before anybody looks."""
         self._looking = None
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         until = loop.time() + 0.001  # its clock counts milliseconds
         for slot in [slot for slot in self._slots if slot.look_at < until]:
             self._look(slot)

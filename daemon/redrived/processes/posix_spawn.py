@@ -65,17 +65,17 @@ def posix_spawn(
     """The pid of the program, leader of a new session; OSError or ValueError if there is none."""
     if "" in env or "=" in "".join(env):
         raise ValueError("illegal environment variable name")
-    words = _texts(argv)
-    entries = _texts([f"{name}={value}" for name, value in env.items()])
+    entries = [f"{name}={value}" for name, value in env.items()]
+    path, *texts = _texts([program, *argv, *entries])
     pid = ctypes.c_int()
     _check(
         _libc.posix_spawn(
             ctypes.byref(pid),
-            *_texts([program]),
+            path,
             _file_actions(cwd, *output).at,
             _attributes(),
-            (ctypes.c_char_p * (len(words) + 1))(*words),
-            (ctypes.c_char_p * (len(entries) + 1))(*entries),
+            (ctypes.c_char_p * (len(argv) + 1))(*texts[: len(argv)]),
+            (ctypes.c_char_p * (len(entries) + 1))(*texts[len(argv) :]),
         )
     )
     return pid.value
