@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redrive import filters
 from redrive.clock import SECOND
+from redrive.deciding.because import spell
 from redrive.errors import NotFound, UsageProblem
 from redrive.history import history
 from redrive.lifecycle import JobState
@@ -119,14 +120,14 @@ def plan(job: Job, policy: RetryPolicy) -> list[Plan]:
 
 
 def describe(policy: RetryPolicy) -> str:
-    """A policy in a line: `3 attempts, 5 s × 2 up to 10 min, jitter ±10 %`."""
+    """A policy in a line: `3 attempts, 5 s × 2 up to 10 min, jitter ±10%`."""
     if policy.max_attempts == 1:
         return "1 attempt, no retry"
     if policy.delays:
-        waits = ", ".join(f"{delay:g} s" for delay in policy.delays)
+        waits = ", ".join(map(spell, policy.delays))
     else:
         backoff = policy.backoff
-        waits = f"{backoff.first:g} s × {backoff.factor:g} up to {backoff.cap:g} s"
+        waits = f"{spell(backoff.first)} × {backoff.factor:g} up to {spell(backoff.cap)}"
     jitter = f", jitter ±{policy.jitter:.0%}" if policy.jitter else ""
     return f"{policy.max_attempts} attempts, {waits}{jitter}"
 
