@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from redrive.errors import NotFound
 from redrive.history import history
-from redrive.models import Attempt, Job
+from redrive.models import Attempt, Job, Run
 from redrive.protocol.queries import Why, WhyReply
+from redrive.protocol.rows import GateRow
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
@@ -29,8 +30,8 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
             return None, None, None
         past = history(events.of_job(connection, id))
         definition = engine.definitions.tasks.get(job.task)
-        queue_rate = engine.definitions.queue_rules.get(job.queue)
-        since_queue = now - queue_rate.rate[1] if queue_rate and queue_rate.rate else None
+        queue = engine.definitions.queue_rules.get(job.queue)
+        since_queue = now - queue.rate[1] if queue and queue.rate else None
         since_task = now - definition.rate[1] if definition and definition.rate else None
         lane = circumstances.lane(connection, id, since_queue, since_task)
         return job, past[-1] if past else None, lane
@@ -42,10 +43,14 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
 
 
 async def _why_run(engine: Engine, id: str) -> WhyReply:
-    run = await engine.store.read(run_pages.get, run_number(id))
+    def ask(connection: Connection) -> tuple[Run | None, list[GateRow]]:
+        run = run_pages.get(connection, run_number(id))
+        return run, batch_pages.gates_of(connection, run.batch) if run else []
+
+    run, gates = await engine.store.read(ask)
     if run is None:
         raise NotFound(f"there is no run {id}", hint="`redrive runs` lists them")
-    return explain_run(run, await engine.store.read(batch_pages.gates_of, run.batch))
+    return explain_run(run, gates)
 
 
 def _circumstances(
