@@ -88,7 +88,9 @@ class Pool:
     def start(self) -> None:
         """Start the first worker; that it works is told by `Listener.ready`, else `trouble`."""
         for stale in Path(self._launch.outputs, "live").glob(f"{self.name}.*"):
-            stale.unlink(missing_ok=True)
+            # Not of another pool, that is called after this one: `fast.large`.
+            if stale.name.removeprefix(f"{self.name}.").isdecimal():
+                stale.unlink(missing_ok=True)
         self._grow()
 
     async def stop(self, grace: float) -> None:

@@ -295,3 +295,16 @@ async def test_a_word_that_nobody_can_deal_with_hides_neither_the_next_nor_the_e
         assert (await shop.run("noop")).outcome == "done"
         first.retire()
         await first.gone.wait()
+
+
+async def test_what_an_earlier_daemon_has_left_of_a_pool_goes_and_nothing_of_another(
+    tmp_path: Path,
+) -> None:
+    live = tmp_path / "outputs" / "live"
+    live.mkdir(parents=True)
+    for name in ("test.7", "test.large.1", "tests.1"):
+        (live / name).write_text("printed")
+    async with workshop(tmp_path) as shop:
+        assert (await shop.run("noop")).outcome == "done"
+        assert {"test.large.1", "tests.1"} < set(os.listdir(live))
+        assert not (live / "test.7").exists()
