@@ -17,10 +17,10 @@ from redrive.config.kinds import mark_name
 from redrive.config.lines import Key
 from redrive.config.load import Loaded
 from redrive.config.problems import part
-from redrive.config.sections import Config, Retry
+from redrive.config.sections import Config, Retry, Schedule
 from redrive.config.values import Toml, format_duration, format_size
 from redrive.config.written import members, tables
-from redrive.instants import from_datetime, iso
+from redrive.instants import from_datetime, iso, to_datetime
 
 Styles = dict[str, str | None]
 
@@ -54,8 +54,20 @@ def show_as_json(loaded: Loaded) -> dict[str, Any]:
             case _:
                 return value
 
-    shown: dict[str, Any] = plain(_in_force(loaded.config), (), {})
+    schedules = {name: _with_zone(each) for name, each in loaded.config.schedules.items()}
+    config = replace(loaded.config, schedules=schedules)
+    shown: dict[str, Any] = plain(_in_force(config), (), {})
     return shown
+
+
+def _with_zone(schedule: Schedule) -> Schedule:
+    """A time without a zone is one of the schedule's own."""
+    if schedule.at is None:
+        return schedule
+    from redrive.schedules import Timing  # which itself needs this package
+
+    at = Timing.of(schedule).at
+    return schedule if at is None else replace(schedule, at=to_datetime(at))
 
 
 def _in_force(config: Config) -> dict[str, Any]:

@@ -87,6 +87,22 @@ def test_show_fills_in_the_defaults() -> None:
     assert '[store.keep]\ndone = "7d"\ncancelled = "30d"\ndead = "forever"' in shown
 
 
+@pytest.mark.parametrize("written", ["2026-12-01T08:00:00", "2026-12-01T09:00:00+02:00"])
+def test_as_json_the_time_of_a_schedule_is_told_in_utc(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f"""[tasks.t]
+command = ["true"]
+[schedules.once]
+task = "t"
+at = {written}
+timezone = "Europe/Berlin"
+"""
+    )
+    once = show_as_json(load(path))["schedules"]["once"]
+    assert once["at"] == "2026-12-01T07:00:00.000000Z"
+
+
 def test_as_json_durations_are_seconds_and_sizes_bytes(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
