@@ -198,7 +198,7 @@ class CommandRunner:
         try:
             run = self._commands.start(
                 _command(job, definition),
-                on_exit=lambda exited: self._exited(slot, attempt, exited),
+                on_exit=lambda exited: self._exited(slot, attempt, executor, exited),
                 on_gone=lambda: self._gone(slot, attempt),
                 on_notice=(lambda notice: self._heard(attempt, notice)) if listens else None,
             )
@@ -231,7 +231,10 @@ class CommandRunner:
         self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
         self._start_next(slot)
 
-    def _exited(self, slot: Slot, attempt: Attempt, exited: Exit) -> None:
+    def _exited(
+        self, slot: Slot, attempt: Attempt, executor: CommandExecutor, exited: Exit
+    ) -> None:
+        executor.run = None  # or they keep each other until the garbage collector finds them
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         self._signs.last(attempt.job)
         # What is leased next shares a commit with the ends, unless that may be too late.

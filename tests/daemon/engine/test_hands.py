@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from itertools import pairwise
 from pathlib import Path
 
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
 from redrived.api import acting
-from redrived.engine.command_runner import GIVE_BACK_AFTER, STARTED_AT_ONCE, Slot
+from redrived.engine.command_runner import (
+    GIVE_BACK_AFTER,
+    STARTED_AT_ONCE,
+    CommandExecutor,
+    Slot,
+)
 from redrived.engine.definitions import COMMANDS
 from redrived.store.leases import lease
 from redrived.store.picking import Berth
@@ -52,6 +59,24 @@ async def test_commands_leased_ahead_run_in_their_order_and_are_logged_whole(
             assert await bench.told(id) == ["step_started", "action_started", "action_completed"]
 
         assert (tmp_path / "ran").read_text().split() == [str(n) for n in range(30)]
+
+
+async def test_a_command_that_is_over_waits_for_no_garbage_collector(tmp_path: Path) -> None:
+    async with running(tmp_path, TASKS, ONE_SLOT) as bench:
+        gc.disable()
+        try:
+            [id] = await bench.enqueue("block")
+            await bench.event("action_started", id)
+            while (attempt := bench.engine.attempts.get(id)) is None:
+                await asyncio.sleep(0)
+            assert isinstance(attempt.executor, CommandExecutor)
+            assert attempt.executor.run is not None
+            run = weakref.ref(attempt.executor.run)
+            (tmp_path / "go").touch()
+            await bench.ended(id)
+            assert run() is None
+        finally:
+            gc.enable()
 
 
 async def test_slots_share_a_lease_once_one_of_them_runs_low(tmp_path: Path) -> None:
