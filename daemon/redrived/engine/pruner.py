@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from redrive.clock import SECOND, Clock
 from redrive.config.sections import Keep
+from redrive.deciding.because import spell
 from redrive.errors import RedriveError
 from redrived.engine.timers import Timers
 from redrived.processes.output import Outputs
@@ -20,6 +21,8 @@ HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 RECEIPTS = HOUR // 4  # longer than anybody asks again
 STARTS = 2 * DAY  # longer than any rate looks back
+FAR_AHEAD = 3600.0  # seconds by which no clock goes wrong on its own
+HELD_BACK = 3600.0  # seconds for somebody to notice that it was set
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,8 @@ class Pruner:
         # Up to where each kind has been gone through: what is left of that belongs to runs.
         self._done: dict[str, int] = {}
         self._tidied_at = 0
+        self._offset = self._clock_ahead()  # of the time of day, from the time we have been awake
+        self._held_until = 0.0  # by the latter
 
     async def start(self) -> None:
         self._timers.every("pruner", EVERY, self.run_once)
@@ -55,6 +60,8 @@ class Pruner:
 
     async def run_once(self) -> int:
         """One round; how many jobs, runs and events are gone."""
+        if not self._trusts_the_clock():
+            return 0
         try:
             gone = await self._forget() if self._is_leader() else 0
             await self._forget_hourly()
@@ -65,6 +72,25 @@ class Pruner:
             log.info("forgot %d jobs, runs and events that ended long ago", gone)
         self._store.writer.tidy()
         return gone
+
+    def _trusts_the_clock(self) -> bool:
+        """To a clock that was set far ahead all that has ended is old: what goes is gone."""
+        step = self._clock_ahead() - self._offset
+        self._offset += step
+        if step > FAR_AHEAD:
+            self._held_until = self._clock.monotonic() + HELD_BACK
+            log.warning(
+                "the time of day went ahead by %s: the clock was set, or the machine slept;"
+                " nothing is forgotten for %s",
+                spell(step),
+                spell(HELD_BACK),
+            )
+        elif step < -FAR_AHEAD:
+            self._held_until = 0.0  # somebody has noticed
+        return self._clock.monotonic() >= self._held_until
+
+    def _clock_ahead(self) -> float:
+        return self._clock.now() / SECOND - self._clock.monotonic()
 
     async def _forget(self) -> int:
         gone = 0

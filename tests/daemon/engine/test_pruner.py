@@ -104,6 +104,40 @@ async def test_a_shorter_time_counts_from_the_next_round_on(pruned: Pruned) -> N
     assert await pruned.pruner.run_once() == 1
 
 
+class SettableClock(FakeClock):
+    """One whose time of day can be set, which is not time that passes."""
+
+    _was_set_by = 0.0
+
+    def set_by(self, seconds: float) -> None:
+        self._was_set_by += seconds
+        self.move(seconds)
+
+    def monotonic(self) -> float:
+        return super().monotonic() - self._was_set_by
+
+
+@pytest.mark.parametrize("is_put_right", [True, False])
+async def test_a_clock_that_is_set_far_ahead_makes_nothing_old_for_an_hour(
+    tmp_path: Path, is_put_right: bool
+) -> None:
+    clock = SettableClock()
+    store = Store(f"sqlite:///{tmp_path}/redrive.db", clock, "n1")
+    await store.open()
+    pruned = Pruned(store, clock, tmp_path)
+    await pruned.finish(1)
+    clock.set_by(365 * DAY)
+    for _ in range(3):
+        assert await pruned.pruner.run_once() == 0
+        clock.move(60)
+    if is_put_right:
+        clock.set_by(-365 * DAY)
+        await pruned.pruner.run_once()
+    clock.move(3600)
+    assert await pruned.pruner.run_once() == (0 if is_put_right else 1)
+    await store.close()
+
+
 async def test_only_the_leader_forgets_what_all_share(pruned: Pruned) -> None:
     (job,) = await pruned.finish(1)
     output = pruned.wrote(job)
