@@ -34,6 +34,7 @@ _TITLES = {
     "schedule": "Schedules",
     "node": "Nodes",
     "text": "Output and events",
+    "times": "Events",
 }
 
 

@@ -13,7 +13,7 @@ from redrive.protocol.queries import ListJobs, ListRuns, ReadLog
 from redrive.protocol.rows import Attention
 from redrive_tui.formatting import Look
 from redrive_tui.liveness import LATE_AFTER
-from redrive_tui.screens.dead import DeadPane
+from redrive_tui.screens.dead import TOLD_FOR, DeadPane
 from redrive_tui.screens.events import EventsPane
 from redrive_tui.screens.nodes import JOBS_SHOWN, TAIL
 from redrive_tui.widgets.stream_view import StreamView
@@ -92,6 +92,33 @@ async def test_a_running_redrive_shows_its_progress_and_can_be_steered() -> None
             ControlRedrive(redrive=4, verb="pause"),
             ControlRedrive(redrive=4, verb="resume"),
             Undo(redrive=4),
+        ]
+
+
+async def test_a_redrive_that_was_stopped_says_so_for_a_while() -> None:
+    source = incident.source()
+    stopped = replace(
+        incident.redrive(), state="stopped", why="the canary failed", finished_at=incident.NOW
+    )
+    source.redrives = [stopped]
+    async with on_stage(source) as stage:
+        await stage.press("3")
+        assert "stopped" in stage.line_with("redrive 4")
+        assert "the canary failed" in stage.line_with("redrive 4")
+        await stage.pass_time(TOLD_FOR)
+        assert stage.line_with("redrive 4") == ""
+
+
+async def test_a_key_with_nothing_to_act_on_says_so() -> None:
+    source = incident.source()
+    source.groups, source.runs = [], []
+    async with on_stage(source) as stage:
+        await stage.press("3", "r", "p", "4", "r", "5", "end", "D")
+        assert stage.toasts == [
+            "there is no cause under the cursor",
+            "no redrive is under way",
+            "there is no run under the cursor",
+            "queue default has no dead jobs",
         ]
 
 

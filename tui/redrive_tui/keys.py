@@ -129,10 +129,10 @@ KEYS = _contexts(
         Key("text.previous", "N", "found(-1)", "previous hit"),
         Key("text.follow", "f", "follow", "follow the end", "follow"),
         Key("text.wrap", "w", "wrap", "wrap long lines"),
-        Key("text.times", "T", "times", "show times"),
         Key("text.error", "e", "error(1)", "next error line", "next error"),
         Key("text.error_back", "E", "error(-1)", "previous error line"),
     ],
+    times=[Key("text.times", "T", "times", "show times")],
 )
 
 _COMMON = ("everywhere", "movement", "open")
@@ -146,7 +146,7 @@ SCREENS: Mapping[str, tuple[str, ...]] = {
     "queues": (*_COMMON, "pausable", "queue"),
     "schedules": (*_COMMON, "pausable", "schedule"),
     "nodes": (*_COMMON, "jobs", "job", "node"),
-    "events": ("everywhere", "movement", "text"),
+    "events": ("everywhere", "movement", "times", "text"),
     "job": ("everywhere", "movement", "tabs", "jobs", "job"),
     "output": ("everywhere", "movement", "tabs", "jobs", "job", "text"),
 }

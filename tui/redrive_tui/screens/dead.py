@@ -12,7 +12,7 @@ from redrive.protocol.queries import GroupPage, ListGroups, ListRedrives, Redriv
 from redrive.protocol.rows import GroupRow, RedriveRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
-from redrive_tui.formatting import Line, apart, count, plural, span
+from redrive_tui.formatting import Line, apart, count, plural, seconds_between, span
 from redrive_tui.job_list import term
 from redrive_tui.reading import guidance_lines
 from redrive_tui.sanitize import clean
@@ -24,6 +24,7 @@ from redrive_tui.wishes import Matching, Named
 Grouping = Literal["error", "task", "queue", "node", "day"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 HOURS = 24
+TOLD_FOR = 300.0  # seconds after its end that a redrive is still listed
 
 COLUMNS = [
     Column("COUNT", 7, right=True),
@@ -77,7 +78,7 @@ class DeadPane(Pane):
             empty="no dead jobs",
         )
 
-        self.running: list[RedriveRow] = []
+        self.latest: list[RedriveRow] = []
         self.redrives = RecordTable[RedriveRow](
             REDRIVE_COLUMNS, self._redrive_cells, lambda row: row.id, id="dead-redrives"
         )
@@ -96,7 +97,7 @@ class DeadPane(Pane):
         redrives: RedrivePage = await self.desk.source.ask(ListRedrives())
         if by == self.by:
             self.groups = page.groups
-        self.running = [row for row in redrives.redrives if row.finished_at is None]
+        self.latest = redrives.redrives
 
     def show(self) -> None:
         if self.groups is None:
@@ -104,8 +105,9 @@ class DeadPane(Pane):
         else:
             self.table.show([group for group in self.groups if group.dead])
             self._seek()
-        self.redrives.show(self.running)
-        self.set_class(bool(self.running), "-redriving")
+        redrives = [row for row in self.latest if self._is_told_of(row)]
+        self.redrives.show(redrives)
+        self.set_class(bool(redrives), "-redriving")
         status = self.desk.mirror.status
         dead = status.states.get("dead", 0) if status is not None else 0
         noun = "cause" if self.by == "error" else self.by
@@ -147,6 +149,10 @@ class DeadPane(Pane):
         others = f" +{len(tasks) - 1}" if len(tasks) > 1 else ""
         return [(clean(tasks[0], 80) if tasks else "-", "text"), (others, "dim")]
 
+    def _is_told_of(self, row: RedriveRow) -> bool:
+        """While it is under way; and for a while how it ended, which is often by its canary."""
+        return row.finished_at is None or seconds_between(row.finished_at, self.as_of) < TOLD_FOR
+
     def _redrive_cells(self, row: RedriveRow) -> list[Line]:
         look = self.desk.look
         worked_off = row.requeued + row.skipped
@@ -158,7 +164,10 @@ class DeadPane(Pane):
             [*look.bar(worked_off / max(1, row.total), 10)],
             [(f"{count(worked_off)}/{count(row.total)}", "text")],
             ended,
-            [(f"by {clean(row.by, 40)}  {clean(row.where or '', 120)}", "dim")],
+            [
+                (f"{clean(row.why, 120)}  " if row.why else "", "warning"),
+                (f"by {clean(row.by, 40)}  {clean(row.where or '', 120)}", "dim"),
+            ],
         ]
 
     def filter_of(self, group: GroupRow) -> str:
@@ -186,14 +195,18 @@ class DeadPane(Pane):
 
     def action_act(self, verb: str) -> None:
         """A whole group at once: never without its number typed."""
-        if (group := self.table.current) is not None:
-            selection = Matching(where=self.filter_of(group), number=group.dead)
-            self.ask(Intent(verb=verb, selection=selection, whole=group.dead > 1))
+        if (group := self.table.current) is None:
+            self.post_message(self.Said("there is no cause under the cursor"))
+            return
+        selection = Matching(where=self.filter_of(group), number=group.dead)
+        self.ask(Intent(verb=verb, selection=selection, whole=group.dead > 1))
 
     def action_steer(self, verb: str) -> None:
         """The redrive under the cursor, or the only one there is."""
-        if (row := self.redrives.current) is not None:
-            self.ask(Intent(verb=verb, selection=Named(kind="redrive", name=str(row.id))))
+        if (row := self.redrives.current) is None:
+            self.post_message(self.Said("no redrive is under way"))
+            return
+        self.ask(Intent(verb=verb, selection=Named(kind="redrive", name=str(row.id))))
 
     def action_copy(self) -> None:
         if (group := self.table.current) is not None:

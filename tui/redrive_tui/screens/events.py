@@ -6,6 +6,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widget import Widget
 
+from redrive_tui import keys
 from redrive_tui.event_ring import EVENTS_KEPT, Gap, Kept, opened
 from redrive_tui.formatting import Line, apart, count
 from redrive_tui.reading import event_line, is_bad
@@ -17,6 +18,7 @@ from redrive_tui.widgets.stream_view import StreamView
 
 class EventsPane(Pane):
     context = "events"
+    BINDINGS = keys.bindings("times")
 
     DEFAULT_CSS = """
     EventsPane StreamView { height: 1fr; margin-top: 1; }
@@ -77,6 +79,9 @@ class EventsPane(Pane):
         text = await self.answer_to(Prompt("Search the events", self.stream.sought))
         if text is not None:
             self.stream.search(text)
+
+    def action_times(self) -> None:
+        self.stream.with_times = not self.stream.with_times
 
     def step_back(self) -> bool:
         if not self.stream.sought:

@@ -170,7 +170,11 @@ class QueuesPane(Pane):
     def action_purge(self) -> None:
         """Discard every dead job of the queue: a set, so its number has to be typed."""
         queue = self.table.current
-        if queue is not None and (dead := queue.states.get("dead", 0)):
+        if queue is None:
+            return
+        if not (dead := queue.states.get("dead", 0)):
+            self.post_message(self.Said(f"queue {queue.name} has no dead jobs"))
+        else:
             where = f"state:dead {term('queue', queue.name)}"
             self.ask(
                 Intent(verb="discard", selection=Matching(where=where, number=dead), whole=True)

@@ -235,6 +235,7 @@ class RunsPane(Pane):
         """From the step under the cursor, or where the run stopped."""
         run = self.runs.current
         if run is None:
+            self.post_message(self.Said("there is no run under the cursor"))
             return
         step = self.steps.current.name if self.steps.has_focus and self.steps.current else None
         self.ask(Intent(verb="requeue", selection=Ids(ids=(run.id,)), options=Options(step=step)))

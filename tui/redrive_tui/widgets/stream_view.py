@@ -233,9 +233,6 @@ class StreamView(Lines, Generic[Item], can_focus=True):
     def action_wrap(self) -> None:
         self.wrapping = not self.wrapping
 
-    def action_times(self) -> None:
-        self.with_times = not self.with_times
-
     def action_search(self) -> None:
         self.post_message(self.SearchWanted())
 
