@@ -74,7 +74,7 @@ def classify(settings: Settings, text: str, task: str | None) -> None:
     examples=[
         "redrive policy default",
         "redrive policy fetch --json",
-        "redrive policy report.fetch",
+        "redrive policy ingest.parse",
     ],
 )
 @click.argument("name", shell_complete=names("retry", "tasks"))
