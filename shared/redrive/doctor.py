@@ -156,7 +156,7 @@ def _store_file(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
 def _space(folder: Path) -> Check:
     there = _there(folder)
     usage = shutil.disk_usage(there)
-    return room_check(str(there), usage.free, usage.total)
+    return room_check(str(there), usage.free, usage.total, is_ours=there == folder)
 
 
 def _file_system(folder: Path) -> str:

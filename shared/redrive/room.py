@@ -10,10 +10,11 @@ from redrive.protocol.rows import Check
 LOW = 512 * 1024 * 1024  # bytes
 
 
-def room_check(folder: str, free: int, total: int) -> Check:
+def room_check(folder: str, free: int, total: int, *, is_ours: bool = True) -> Check:
+    """What uses a folder up is told of one that is ours; any other may be all of the disk."""
     text = f"{_spelled(free)} of {_spelled(total)} are free in {folder}"
     hint = "make room, or shorten [store.keep]; without space no new job is taken"
-    if free < LOW:
+    if free < LOW and is_ours:
         text += f"; {_used_up_by(folder)}"
         hint += ". A task's `limits.output` is what one attempt may write"
     return Check(name="disk", ok=free >= LOW, text=text, hint=hint)

@@ -145,6 +145,14 @@ def test_a_disk_that_is_nearly_full_is_found(app: Path, monkeypatch: pytest.Monk
     assert "limits.output" in found.hint
 
 
+def test_what_others_have_on_a_disk_is_not_gone_through(
+    app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "LOW", 1 << 62)
+    found = check(app, "disk")  # the state folder is still to be made
+    assert (found.ok, found.text.endswith(f"are free in {app}")) == (False, True)
+
+
 COMMANDS = """
 [tasks.plain]
 command = ["no-such-program", "x"]
