@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypedDict, cast
 
 import msgspec
@@ -16,6 +16,9 @@ from redrive.protocol.commands import JobOrder
 
 LARGEST_ARGS = 1024 * 1024  # bytes of JSON
 LONGEST_DELAY = 100 * 366 * 86400  # seconds
+LARGEST_PRIORITY = 2**31 - 1
+FIRST_INSTANT = from_datetime(datetime.min.replace(tzinfo=UTC))
+LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 
 _FIELDS = ", ".join(JobOrder.__struct_fields__)
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
@@ -51,6 +54,7 @@ def check(order: JobOrder) -> None:
     except msgspec.ValidationError as error:
         raise UsageProblem(f"this is no order: {error}", hint=f"it has {_FIELDS}") from None
     check_words(("operation", order.operation), ("mode", order.mode), ("unique key", order.unique))
+    check_numbers(order)
     checked_args(order.args)
     due(order, 0)
 
@@ -63,6 +67,20 @@ def check_words(*words: tuple[str, str | None]) -> None:
                 f"the {what} {word[:50]!r} cannot be used",
                 hint="1 to 200 characters, none of them a control character",
             )
+
+
+def check_numbers(order: JobOrder) -> None:
+    """Refuse what a database cannot hold, or a calendar does not have."""
+    if order.priority is not None and abs(order.priority) > LARGEST_PRIORITY:
+        raise UsageProblem(
+            f"a priority of {order.priority} is not possible",
+            hint=f"from -{LARGEST_PRIORITY} to {LARGEST_PRIORITY}",
+        )
+    if order.at is not None and not FIRST_INSTANT <= order.at <= LAST_INSTANT:
+        raise UsageProblem(
+            f"a job cannot wait for the instant {order.at}",
+            hint="microseconds since 1970 UTC, in the years 1 to 9999",
+        )
 
 
 def checked_args(args: dict[str, Any]) -> str:

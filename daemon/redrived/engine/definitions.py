@@ -89,7 +89,9 @@ class TaskDefinition:
         """The key whose jobs share this task's limits, or None for a task without keys."""
         if self.task.concurrency_key is None:
             return None
-        return f"{self.name}/{render(self.task.concurrency_key, {'args': args})}"
+        key = str(render(self.task.concurrency_key, {"args": args}))
+        # PostgreSQL keeps no NUL in a text.
+        return f"{self.name}/{key}".replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 class Definitions:

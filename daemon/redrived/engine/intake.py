@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redrive.errors import UsageProblem
-from redrive.orders import check_words, checked_args, due
+from redrive.orders import check_numbers, check_words, checked_args, due
 from redrive.protocol.commands import Enqueue, JobOrder
 from redrived.engine.definitions import Definitions, TaskDefinition
 from redrived.store.enqueue import NewJob, Order
@@ -37,6 +37,7 @@ def new_job(
     definitions.queue(queue)
     operation = task.task.operation if wish.operation is None else wish.operation
     check_words(("operation", operation), ("mode", wish.mode), ("unique key", wish.unique))
+    check_numbers(wish)
     args = checked_args(wish.args)
     available_at = due(wish, now)
     return NewJob(

@@ -100,3 +100,9 @@ async def test_an_attempt_that_cannot_be_looked_at_hides_no_other(tmp_path: Path
             clock.move(0.25)
             watch.tick()
         assert late.ending is Ending.TIMEOUT
+
+
+def test_a_key_holds_nothing_that_a_database_cannot_keep() -> None:
+    task = TaskDefinition("t", Task(command=["true"], concurrency_key="{{ args.who }}"), Config())
+    assert task.limit_key({"who": "a\0b"}) == "t/a\N{REPLACEMENT CHARACTER}b"
+    assert task.limit_key({"who": 7}) == "t/7"

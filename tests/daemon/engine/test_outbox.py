@@ -118,7 +118,12 @@ BAD: dict[str, tuple[str, str, str]] = {
     "an option there is not": ("work", '{"prio": 1}', "the wish cannot be read"),
     "two times": ("work", '{"delay": 1, "at": 1}', "both a delay and a time were given"),
     "a key that cannot be made": ("keyed", "{}", "the template `{{ args.tenant }}` failed"),
-    "a priority of many digits": ("work", '{"priority": 9999999999}', "it cannot be stored"),
+    "a priority of many digits": (
+        "work",
+        '{"priority": 9999999999}',
+        "a priority of 9999999999 is not possible",
+    ),
+    "a time of no calendar": ("work", '{"at": 999999999999999999}', "a job cannot wait for"),
     "a queue with a NUL": ("work", '{"queue": "\\u0000"}', "there is no queue"),
     "large arguments": ("work", json.dumps({"args": {"a": "x" * 1_100_000}}), "the arguments take"),
 }
