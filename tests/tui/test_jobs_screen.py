@@ -156,6 +156,16 @@ async def test_marking_freezes_the_list_and_counts_what_waits() -> None:
         assert "1 marked" in stage.text
 
 
+async def test_nothing_moves_under_a_question() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "down", "down", "K")
+        await news(stage, Job(id=241, task="new", queue="mail"))
+        assert "240 jobs" in stage.text
+        await stage.press("escape")
+        await stage.pass_time(2)
+        assert "241 jobs" in stage.text
+
+
 async def test_another_order_of_a_frozen_list_is_another_picture() -> None:
     async with on_stage() as stage:
         await stage.press("2", "u")

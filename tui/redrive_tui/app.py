@@ -142,7 +142,8 @@ class Console(App[None]):
         link = self.mirror.link
         stale = link.heard is not None and not link.is_fresh(self.mirror.clock.monotonic())
         self.panes.set_class(stale, "-stale")
-        self.pane.tick()
+        if not isinstance(self.screen, Confirm):  # nothing moves while one decides
+            self.pane.tick()
         self.show_frame()
         settling = self._settling is not None and not self._settling.is_finished
         if link.word == "live" and self.commands_log.unknown and not settling:
