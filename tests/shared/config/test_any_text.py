@@ -45,15 +45,15 @@ def load_or_refuse(path: Path, content: bytes) -> None:
 @example(content=b"a.b = 1\n[a]\n[a.b]")
 @example(content=b"[[tasks.t]]\n[tasks.t.x]\n[[tasks]]")
 @example(content=b"a = 0x" + b"f" * 5000)
-def test_any_bytes(path: Path, content: bytes) -> None:
+def test_any_bytes_are_loaded_or_refused(path: Path, content: bytes) -> None:
     load_or_refuse(path, content)
 
 
 @given(text=st.text(st.sampled_from("ab[]{}=.,'\"\\#\n ${}:-1")))
-def test_any_text_of_what_toml_is_made_of(path: Path, text: str) -> None:
+def test_any_text_of_what_toml_is_made_of_is_loaded_or_refused(path: Path, text: str) -> None:
     load_or_refuse(path, text.encode())
 
 
 @given(table=tables(names, strings))
-def test_any_values_in_any_tables(path: Path, table: dict[str, Toml]) -> None:
+def test_any_values_in_any_tables_are_loaded_or_refused(path: Path, table: dict[str, Toml]) -> None:
     load_or_refuse(path, document(table).encode())
