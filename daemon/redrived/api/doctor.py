@@ -53,7 +53,8 @@ def _store(engine: Engine, found: Soundness, now: int) -> Iterator[Check]:
     yield Check(
         name="store",
         ok=found.problem is None and trouble is None,
-        text=found.problem or (f"{trouble}" if trouble else f"{database} {found.version} is sound"),
+        text=found.problem
+        or (trouble.in_words if trouble else f"{database} {found.version} is sound"),
         hint="a damaged store is put back with `redrive restore FILE`"
         if found.problem
         else "it goes on by itself once the disk or the database is back",

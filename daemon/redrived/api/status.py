@@ -142,7 +142,9 @@ def attention(
     found: list[Attention] = []
     trouble = engine.store.writer.trouble
     if trouble is not None:
-        found.append(_error("store", f"the store is in trouble: {trouble}", "", "overview"))
+        found.append(
+            _error("store", f"the store is in trouble: {trouble.in_words}", "", "overview")
+        )
     for node in nodes:
         if node.state in ("late", "lost"):
             ago = (now - node.beat_at) / SECOND

@@ -75,7 +75,7 @@ def _circumstances(
         breaker=breaker.state if breaker else None,
         breaker_why=breaker.why if breaker else "",
         probe_at=breaker.probe_at if breaker else 0,
-        trouble=engine.store.writer.trouble,
+        trouble=trouble.in_words if (trouble := engine.store.writer.trouble) else None,
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,
         pool_trouble=pool.trouble if pool else None,

@@ -121,7 +121,7 @@ class Health:
         if engine.state == "draining":
             return f"draining: {len(engine.attempts)} attempts under way"
         if (trouble := engine.store.writer.trouble) is not None:
-            return f"waiting for the store: {trouble}"
+            return f"waiting for the store: {trouble.in_words}"
         if self.ailment is not None:
             return f"in trouble: {self.ailment}"
         n = tallies.by_state(await engine.store.read(tallies.read))

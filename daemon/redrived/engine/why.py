@@ -30,7 +30,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     breaker: str | None = None  # open | probing
     breaker_why: str = ""
     probe_at: int = 0
-    trouble: str | None = None  # the store's
+    trouble: str | None = None  # the store's, in words
     is_draining: bool = False
     pool: str | None = None
     pool_trouble: str | None = None

@@ -60,7 +60,7 @@ WAITING = [
         "the breaker of send is open: 9 of 10 failed",
     ),
     (facts(is_draining=True), "draining", "the node drains and starts nothing more"),
-    (facts(trouble="full"), "store", "the store is in trouble: full"),
+    (facts(trouble="the disk is full"), "store", "the store is in trouble: the disk is full"),
     (
         facts(pool="py", workers=0, pool_trouble="no such interpreter"),
         "no_pool",
