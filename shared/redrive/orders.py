@@ -10,6 +10,7 @@ from typing import Any, TypedDict, cast
 import msgspec
 from msgspec.structs import asdict
 
+from redrive import nesting
 from redrive.errors import UsageProblem
 from redrive.instants import SECOND, Instant, from_datetime
 from redrive.protocol.commands import JobOrder
@@ -84,12 +85,18 @@ def check_numbers(order: JobOrder) -> None:
 
 
 def checked_args(args: dict[str, Any]) -> str:
-    """Arguments as JSON, unless they are too large."""
+    """Arguments as JSON, unless they are too large, or nested too deeply."""
     written = msgspec.json.encode(args).decode()
     if len(written) > LARGEST_ARGS:
         raise UsageProblem(
             f"the arguments take {len(written)} bytes, more than {LARGEST_ARGS}",
             hint="put large data in a file or a database and pass where it is",
+        )
+    # Counting is cheap, and what has few brackets cannot be deep.
+    if written.count("[") + written.count("{") > nesting.MOST and nesting.is_deep(args):
+        raise UsageProblem(
+            f"the arguments are nested more than {nesting.MOST} levels deep",
+            hint="pass flatter data",
         )
     return written
 

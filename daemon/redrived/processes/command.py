@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from redrive.config.sections import Limits
 from redrive.models import Json
+from redrive.nesting import is_deep
 from redrived.processes.output import Output
 from redrived.processes.signals import signal_name
 from redrived.processes.tree import Ended, Tree, Trees
@@ -156,14 +157,15 @@ class CommandRun:
 
 
 def _result(output: Output) -> dict[str, Any] | None:
-    """The last line of stdout, when it is a JSON object of at most 64 KiB."""
+    """The last line of stdout, when it is a JSON object of at most 64 KiB that is not too deep."""
     last_line = output.tail(output.out, _LARGEST_RESULT).rstrip().rpartition(b"\n")[2]
     if not last_line.startswith(b"{"):
         return None
     try:
-        return msgspec.json.decode(last_line, type=dict[str, Any])
+        result = msgspec.json.decode(last_line, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError):
         return None
+    return None if is_deep(result) else result
 
 
 def _text(tail: bytes) -> str:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from redrive.config.sections import HttpCall
 from redrive.models import Json
+from redrive.nesting import is_deep
 
 if TYPE_CHECKING:
     import httpx
@@ -83,7 +84,9 @@ def _answer(response: httpx.Response, body: bytes) -> Answered:
     answer = Answered(status=response.status_code, headers=headers)
     if len(body) <= _LARGEST_RESULT and "json" in headers.get("content-type", ""):
         try:
-            return replace(answer, json=msgspec.json.decode(body))
+            found = msgspec.json.decode(body)
+            if not is_deep(found):
+                return replace(answer, json=found)
         except (msgspec.MsgspecError, RecursionError):
             pass  # it is text, then
     text = _text(body[:_LARGEST_RESULT], response.encoding or "utf-8")

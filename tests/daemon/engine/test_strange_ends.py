@@ -33,8 +33,12 @@ async def answering(kind: str, body: str) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [("text/plain; charset=hex", "fine"), ("application/json", DEEP)],
-    ids=["a charset that is none", "json without a bottom"],
+    [
+        ("text/plain; charset=hex", "fine"),
+        ("application/json", DEEP),
+        ("application/json", "[" * 101 + "]" * 101),
+    ],
+    ids=["a charset that is none", "json without a bottom", "json with a deep one"],
 )
 async def test_an_answer_that_cannot_be_read_as_told_is_a_result_as_text(
     tmp_path: Path, kind: str, body: str
@@ -67,8 +71,9 @@ async def test_a_call_that_is_ended_before_its_first_step_is_settled(
         assert len(engine.attempts) == 0
 
 
-async def test_a_last_line_without_a_bottom_is_no_result(tmp_path: Path) -> None:
-    (tmp_path / "deep.json").write_text(f'{{"a": {DEEP}}}')
+@pytest.mark.parametrize("levels", [101, 900, 30_000])
+async def test_a_last_line_that_is_too_deep_is_no_result(tmp_path: Path, levels: int) -> None:
+    (tmp_path / "deep.json").write_text(f'{{"a": {"[" * levels + "]" * levels}}}')
     async with running(tmp_path, '[tasks.deep]\ncommand = "cat deep.json"\n') as bench:
         [id] = await bench.enqueue("deep")
         job = await bench.ended(id)
