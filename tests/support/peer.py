@@ -28,6 +28,7 @@ from redrive.protocol.envelope import Refusal, Request
 from redrive.protocol.queries import EventPage, ListEvents, Welcome
 
 Reply = Struct | Refusal | None  # None: no answer
+MOST = 10_000  # events in a page
 Canned = Callable[[Any], Reply] | Reply
 
 
@@ -126,7 +127,8 @@ class Peer:
 
     def _page(self, request: ListEvents) -> EventPage:
         after = [each for each in self.log if each.seq > request.after]
-        events = after[-request.last :] if request.last else after[: request.limit]
+        last = min(request.last or 0, MOST)
+        events = after[-last:] if last else after[: request.limit]
         return EventPage(events=events, head=self._head())
 
 

@@ -65,8 +65,9 @@ async def show_run(engine: Engine, asker: Asker, request: ShowRun) -> RunReply:
 
 async def list_batches(engine: Engine, asker: Asker, request: ListBatches) -> BatchPage:
     limit = max(1, min(request.limit, LONGEST_PAGE))
-    rows = await engine.store.read(batch_pages.batch_rows, limit)
-    return BatchPage(batches=rows, as_of=await engine.store.read(events.head))
+    rows = await engine.store.read(batch_pages.batch_rows, limit, request.after)
+    after = rows[-1].name if len(rows) == limit else None
+    return BatchPage(batches=rows, after=after, as_of=await engine.store.read(events.head))
 
 
 def _next(run: Run) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import ColumnElement, Connection, and_, or_, select, text
 
 from redrive.lifecycle import JobState
 from redrive.pipelines.definition import decode
@@ -25,12 +25,17 @@ _ORDER = (
 )  # fmt: skip
 
 
-def batch_rows(connection: Connection, limit: int = 200) -> list[BatchRow]:
-    """The newest batches with their phases and gates; their counts are read, never counted."""
-    found = connection.execute(
-        select(batches).order_by(batches.c.created_at.desc(), batches.c.name).limit(limit)
-    )
-    rows = [dict(row) for row in found.mappings()]
+def batch_rows(
+    connection: Connection, limit: int = 200, after: str | None = None
+) -> list[BatchRow]:
+    """The newest batches with their phases and gates; their counts are read, never counted.
+
+    Or those behind the one called `after`; none when it is gone meanwhile.
+    """
+    query = select(batches).order_by(batches.c.created_at.desc(), batches.c.name).limit(limit)
+    if after is not None:
+        query = query.where(_is_behind(after))
+    rows = [dict(row) for row in connection.execute(query).mappings()]
     names = [row["name"] for row in rows]
     phases_of = _phases(connection, {row["name"]: row["pipeline"] for row in rows})
     open_gates = _gates(connection, names)
@@ -50,6 +55,11 @@ def batch_rows(connection: Connection, limit: int = 200) -> list[BatchRow]:
         )
         for row in rows
     ]
+
+
+def _is_behind(name: str) -> ColumnElement[bool]:
+    at = select(batches.c.created_at).where(batches.c.name == name).scalar_subquery()
+    return or_(batches.c.created_at < at, and_(batches.c.created_at == at, batches.c.name > name))
 
 
 def gates_of(connection: Connection, batch: str | None) -> list[GateRow]:

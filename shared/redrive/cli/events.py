@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _LAST = 50  # for a person
 _LAST_FOLLOWED = 10
 _PAGE = 1000
+_NEWEST = 10_000  # more of the newest are found only by reading all
 
 
 @click.command(
@@ -59,7 +60,7 @@ def events(
 
 def _print_past(log: _Log, client: Client, id: str | None, after: int, last: int | None) -> int:
     """The seq up to which everything that was asked for has been printed."""
-    if last is not None and id is None:
+    if last is not None and id is None and last <= _NEWEST:
         page = client.events(last=last)
         log.print_all(event for event in page.events if event.seq > after)
         return page.head

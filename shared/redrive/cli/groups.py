@@ -14,6 +14,7 @@ from redrive.cli.verb import Verb
 from redrive.protocol.queries import GroupPage, ListGroups
 from redrive.protocol.rows import GroupRow
 
+_ALL = 10_000
 _COLUMNS = (
     Column("GROUP"),
     Column("DEAD", right=True),
@@ -40,7 +41,7 @@ def groups(settings: Settings, /, where: str | None, **chosen: Any) -> None:
     """List error groups: jobs whose last errors look alike."""
     choice = Choice(**chosen)
     with settings.client() as client:
-        page: GroupPage = client.ask(ListGroups(where=where or "", limit=choice.needs))
+        page: GroupPage = client.ask(ListGroups(where=where or "", limit=choice.needs or _ALL))
     rows = choice.of(page.groups, "group", "fingerprint")
     if settings.as_json:
         print_each(rows)

@@ -83,8 +83,12 @@ def batches(settings: Settings, /, **chosen: Any) -> None:
     """List batches with their runs by state, gates and phases."""
     choice = Choice(**chosen)
     with settings.client() as client:
-        page: BatchPage = client.ask(ListBatches(limit=choice.needs))
-    rows = choice.of(page.batches, "batch")
+
+        def ask(count: int, cursor: str | None) -> listing.Page[BatchRow]:
+            page: BatchPage = client.ask(ListBatches(limit=count, after=cursor))
+            return page.batches, page.after
+
+        rows = choice.of(list(listing.Pages(ask, choice.needs, None)), "batch")
     if settings.as_json:
         print_each(rows)
     else:

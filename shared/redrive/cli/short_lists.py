@@ -23,7 +23,6 @@ Row = TypeVar("Row", bound=Struct)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 LIMIT = 200  # rows, unless asked for more
-_ALL = 10_000
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -35,9 +34,9 @@ class Choice(Struct, frozen=True, kw_only=True):
     after: str | None = None
 
     @property
-    def needs(self) -> int:
-        """How many rows to ask for, the first that is too much included."""
-        return self.limit + 1 if not (self.where or self.sort or self.after) else _ALL
+    def needs(self) -> int | None:
+        """How many rows to ask for, the first that is too much included; None: all there are."""
+        return None if self.where or self.sort or self.after else self.limit + 1
 
     def of(self, rows: Sequence[Row], noun: str, name: str = "name") -> list[Row]:
         """Those wanted; `name` is the field that names a row, and `noun` what it names."""

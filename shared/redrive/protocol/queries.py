@@ -136,11 +136,13 @@ class ListRuns(Request, frozen=True, kw_only=True):
 class BatchPage(Reply, frozen=True, kw_only=True):
     batches: list[BatchRow]
     as_of: int
+    after: str | None = None
 
 
 class ListBatches(Request, frozen=True, kw_only=True):
     Reply = BatchPage
     limit: int = 200
+    after: str | None = None
 
 
 class QueuePage(Reply, frozen=True, kw_only=True):

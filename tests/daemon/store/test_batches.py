@@ -270,3 +270,16 @@ def test_a_large_batch_goes_through_its_gate_without_losing_a_run(track: Track, 
     row = batch(track)
     assert (row.done, row.running) == (n, 0)
     assert row.phases == {"request": {"done": n}, "download": {"done": n}}
+
+
+def test_batches_come_in_pages_the_newest_first(track: Track) -> None:
+    for name in ("b", "a", "c"):
+        track.start_many(1, batch=name)
+    track.ground.clock.move(1)
+    track.start_many(1, batch="d")
+
+    def page(after: str | None) -> list[str]:
+        rows = track.ground.ask(lambda connection: batch_pages.batch_rows(connection, 2, after))
+        return [row.name for row in rows]
+
+    assert [page(after) for after in (None, "a", "c", "gone")] == [["d", "a"], ["b", "c"], [], []]

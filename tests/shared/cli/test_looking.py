@@ -295,6 +295,14 @@ def test_the_log_in_json_is_whole_and_oldest_first(peer: Peer, redrive: Redrive)
     assert [line["seq"] for line in redrive("events", "--json").lines] == list(range(1, 2301))
 
 
+def test_more_of_the_newest_than_the_daemon_gives_at_once_are_found(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.log = [event(seq) for seq in range(1, 12_001)]
+    found = [line["seq"] for line in redrive("events", "--last", 11_000, "--json").lines]
+    assert (len(found), found[0], found[-1]) == (11_000, 1_001, 12_000)
+
+
 def test_the_log_for_people_is_its_newest_part(peer: Peer, redrive: Redrive) -> None:
     peer.log = [event(seq) for seq in range(1, 201)]
     day, *lines = redrive("events").out.splitlines()

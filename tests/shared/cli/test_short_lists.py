@@ -4,7 +4,7 @@ import pytest
 
 from redrive.models import Run
 from redrive.protocol import queries
-from redrive.protocol.rows import GroupRow, QueueRow
+from redrive.protocol.rows import BatchRow, GroupRow, QueueRow
 from support.peer import Peer
 
 from .conftest import Redrive, Said
@@ -82,6 +82,20 @@ def test_no_more_groups_are_asked_for_than_are_shown(peer: Peer, redrive: Redriv
     peer.replies["ListGroups"] = queries.GroupPage(groups=[row], as_of=1)
     assert names(redrive("groups", "--limit", 1, "--json"), "fingerprint") == ["ab"]
     assert peer.asked_for("ListGroups")[0].limit == 2
+
+
+def test_a_filter_of_batches_looks_at_every_page_of_them(peer: Peer, redrive: Redrive) -> None:
+    def page(request: queries.ListBatches) -> queries.BatchPage:
+        first = request.after is None
+        row = BatchRow(
+            name="new" if first else "old", pipeline="p", created_at=0,
+            runs=1, running=0, done=1, failed=0, cancelled=0,
+        )  # fmt: skip
+        return queries.BatchPage(batches=[row], after="new" if first else None, as_of=1)
+
+    peer.replies["ListBatches"] = page
+    assert names(redrive("batches", "--where", "name:old", "--json")) == ["old"]
+    assert names(redrive("batches", "--limit", 2, "--json")) == ["new", "old"]
 
 
 def test_runs_are_ordered_by_number(peer: Peer, redrive: Redrive) -> None:
