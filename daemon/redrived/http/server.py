@@ -56,6 +56,7 @@ class HttpServer:
             )
         )
         self._serving = asyncio.create_task(self._server.serve([bound]), name="http")
+        self._serving.add_done_callback(_note_end)
         log.info("listening on http://%s", self.address)
 
     async def stop(self) -> None:
@@ -66,6 +67,11 @@ class HttpServer:
     def _current(self) -> Http:
         """A reload may bring another token file or other hosts."""
         return self._engine.definitions.config.http or self._settings
+
+
+def _note_end(serving: asyncio.Task[None]) -> None:
+    if not serving.cancelled() and (problem := serving.exception()) is not None:
+        log.critical("nobody is answered over HTTP any more: it failed", exc_info=problem)
 
 
 class _Server(uvicorn.Server):

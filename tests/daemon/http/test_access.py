@@ -212,3 +212,13 @@ async def test_an_address_in_use_stops_the_start_with_a_reason(side: Side) -> No
 async def test_an_event_of_the_daemon_is_no_job(side: Side) -> None:
     await side.engine.store.submit(say, Said("disk_low", {}))
     assert (await side.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_an_http_side_that_fails_says_so(
+    side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(counter: int) -> bool:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(side._server._server, "on_tick", fail)
+    await soon(lambda: "nobody is answered over HTTP any more" in caplog.text, "it is told")
