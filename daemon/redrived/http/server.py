@@ -34,10 +34,11 @@ class HttpServer:
         self._health = health
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._bound: socket.socket | None = None
 
     async def start(self) -> None:
         access = Access(self._current)
-        bound = _bind(self._settings.listen)
+        self._bound = bound = _bind(self._settings.listen)
         host, port = bound.getsockname()[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._server = _Server(
@@ -63,6 +64,8 @@ class HttpServer:
         if self._server is not None and self._serving is not None:
             self._server.should_exit = True
             await asyncio.gather(self._serving, return_exceptions=True)
+        if self._bound is not None:
+            self._bound.close()  # as uvicorn does, unless it failed
 
     def _current(self) -> Http:
         """A reload may bring another token file or other hosts."""
