@@ -11,6 +11,7 @@ from pathlib import Path
 import zmq
 
 from redrive.config.sections import Bus as Settings
+from redrive.errors import RedriveError
 from redrive.instants import Instant
 from redrive.keys import Role
 from redrive.models import Event
@@ -138,16 +139,21 @@ class Bus:
         self._announcer.vitals(vitals)
 
     def look_after_files(self) -> None:
-        for door in self._doors:
-            door.reopen_if_lost()
+        lost = [door for door in self._doors if door.is_lost()]
+        if not lost:
+            return
+        make_private(self._folder)  # it may have gone with them, or somebody made another
+        for door in lost:
+            door.reopen()
+        open_folder(self._folder, self._groups)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
                 self.look_after_files()
-            except Exception:  # a full disk, a folder without permissions: look again later
-                log.exception("the socket files could not be made anew")
+            except (OSError, zmq.ZMQError, RedriveError) as error:  # a full disk, say: again later
+                log.error("the socket files could not be made anew: %s", error)
 
     def _in_folder(self, name: str) -> str:
         return f"ipc://{self._folder / name}"

@@ -71,9 +71,12 @@ class Door:
                 hint=f"free that address, or name another for `{self.name}` in `[bus]`",
             ) from None
 
-    def reopen_if_lost(self) -> None:
+    def is_lost(self) -> bool:
         """Whoever may write to the folder can put a socket of theirs in our place."""
-        if self._place is not None and self._place.is_lost():
+        return self._place is not None and self._place.is_lost()
+
+    def reopen(self) -> None:
+        if self._place is not None:
             log.warning("%s was removed or replaced; it is made anew", self._place.path)
             self._place.bind(self.socket)
 

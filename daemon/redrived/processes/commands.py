@@ -41,7 +41,7 @@ class Commands:
         # Argument files and notify sockets; what is there was an earlier daemon's.
         self._folder = runtime_dir / "attempts"
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(mode=0o700, parents=True)
+        self._make_folder()
 
     def start(
         self,
@@ -72,6 +72,10 @@ class Commands:
             run = CommandRun(command, output, self._trees, tree, kept, on_exit, on_gone)
             self._exits.watch(pidfd, run)
             return run
+
+    def _make_folder(self) -> None:
+        """Before each command, too: what cleans a machine's temporary files may take it away."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _exited(self, runs: list[CommandRun]) -> None:
         statuses = [os.waitpid(run.tree.pid, 0)[1] for run in runs]
@@ -115,6 +119,7 @@ class Commands:
             "REDRIVE_ATTEMPT": command.name,
             OWNER: self._trees.owner,
         }
+        self._make_folder()
         if command.run:
             env["REDRIVE_RUN"] = command.run
         if isinstance(command.line, str):

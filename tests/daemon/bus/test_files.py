@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Iterator
@@ -177,6 +178,27 @@ async def test_a_socket_file_that_was_lost_is_made_anew_and_nobody_is_cut_off(
             assert (await old.ask(Doctor(), id="b")).refusal is None
     assert mode(path) == 0o600
     assert "removed or replaced" in caplog.text
+
+
+async def test_a_removed_folder_of_sockets_is_made_anew_and_is_as_private_as_before(
+    served: Served, folder: Path
+) -> None:
+    shutil.rmtree(folder / "run")
+    served.bus.look_after_files()
+    assert mode(folder / "run") == 0o700
+    assert [mode(folder / "run" / name) for name in SOCKETS] == [0o600] * 3
+    with Raw(zmq.DEALER, served.bus.addresses["query"]) as raw:
+        assert (await raw.ask(Doctor())).refusal is None
+
+
+async def test_a_folder_of_sockets_that_somebody_else_made_anew_is_made_private(
+    served: Served, folder: Path
+) -> None:
+    shutil.rmtree(folder / "run")
+    (folder / "run").mkdir()
+    (folder / "run").chmod(0o755)
+    served.bus.look_after_files()
+    assert mode(folder / "run") == 0o700
 
 
 async def test_files_that_are_ours_are_left_alone(served: Served, folder: Path) -> None:

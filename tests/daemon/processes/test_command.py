@@ -173,6 +173,15 @@ async def test_shell_text_gets_its_arguments_through_the_environment_and_a_file(
     assert list((workshop.folder / "run" / "attempts").iterdir()) == []
 
 
+async def test_a_command_runs_though_the_folder_of_its_argument_file_was_removed(
+    workshop: Workshop,
+) -> None:
+    shutil.rmtree(workshop.folder / "run")
+    run = workshop.running('cat "$REDRIVE_ARGS"', args={"path": "a"})
+    await workshop.end_of(run)
+    assert workshop.printed(run) == '{"path":"a"}'
+
+
 async def test_an_argument_too_long_for_the_environment_is_in_the_file(workshop: Workshop) -> None:
     line = 'echo "${REDRIVE_ARG_TEXT-none}"; wc -c < "$REDRIVE_ARGS"'
     run = workshop.running(line, args={"text": "x" * 70_000})
