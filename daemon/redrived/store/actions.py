@@ -146,6 +146,8 @@ def _refusal(
         return WrongState("it is not held", hint=f"`redrive why {id}` says what it waits for")
     if verb.move is Move.HOLD and row.waits == HELD:
         return WrongState("it is held already", hint=f"`redrive release {id}` lets it go")
+    if verb.move is Move.RUN_NOW and row.waits == HELD:
+        return WrongState("it is held", hint=f"`redrive release {id}` lets it go")
     if verb.move is Move.REQUEUE:
         bearer = None if row.unique_key is None else bearers.get(row.unique_key)
         if bearer is not None:

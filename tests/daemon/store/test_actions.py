@@ -76,7 +76,7 @@ def test_a_verb_works_exactly_on_the_states_the_lifecycle_allows(
     ground: Ground, verb: str, state: JobState
 ) -> None:
     id = in_state(ground, state)
-    if verb == "hold" and state in (JobState.QUEUED, JobState.RETRY):
+    if verb in ("hold", "run-now") and state in (JobState.QUEUED, JobState.RETRY):
         do(ground, "release", id)
     before = ground.events(id)
     [rehearsed] = rehearsal(ground, verb, id)
@@ -257,6 +257,15 @@ def test_what_is_held_is_not_leased_until_released(ground: Ground, clock: FakeCl
     assert (ground.waits(soon.id), ground.waits(later.id)) == ("ready", "due")
     assert ground.landed[-1].sleeps_until == clock.now() + 60_000_000
     assert [job.id for job in ground.take(2)] == [soon.id]
+
+
+def test_run_now_does_not_start_what_somebody_holds(ground: Ground) -> None:
+    [held, other] = ground.add(new(), new())
+    do(ground, "hold", held.id)
+    assert "held" in str(refused(ground, "run-now", held.id))
+
+    assert ground.job(held.id).held
+    assert [job.id for job in ground.take(2)] == [other.id]
 
 
 def test_hold_and_release_say_when_there_is_nothing_to_do(ground: Ground) -> None:

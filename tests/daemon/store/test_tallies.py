@@ -113,7 +113,13 @@ def test_what_waits_for_a_time_or_a_person_is_counted_apart(ground: Ground) -> N
     ground.clock.move(61)
     ground.do(promote, 10)
     assert aside() == {"held retry": 1}
-    ground.do(act, Act(verb="run-now", jobs=[second.id], by="ann"))
+    ground.do(act, Act(verb="release", jobs=[second.id], by="ann"))
+    assert aside() == {}
+    [scheduled] = ground.add(
+        NewJob(task="work", queue="default", available_at=ground.clock.now() + 60_000_000)
+    )
+    assert aside() == {"scheduled": 1}
+    ground.do(act, Act(verb="run-now", jobs=[scheduled.id], by="ann"))
     assert aside() == {}
 
 
