@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from redrive.clock import SECOND
+from redrive.lifecycle import JobState
 from redrive.models import Attempt, Event
 from redrive_tui.formatting import Line, Look, plain_text, width_of
 from redrive_tui.timeline import timeline
@@ -81,6 +82,15 @@ def test_an_attempt_that_is_due_waits_for_a_slot() -> None:
     lines = drawn(timeline(detail, [], detail.plan[0].at + SECOND, LOOK, 100))
 
     assert "▸ due, waits for a slot" in lines[6]
+
+
+def test_what_follows_a_running_attempt_waits_for_its_end_and_not_for_a_slot() -> None:
+    detail = incident.detail()
+    detail = replace(detail, job=replace(detail.job, state=JobState.LEASED))
+
+    lines = drawn(timeline(detail, [], detail.plan[0].at + SECOND, LOOK, 100))
+
+    assert "▸ once this attempt has failed" in lines[6]
 
 
 def test_in_ascii_nothing_but_ascii_is_drawn() -> None:

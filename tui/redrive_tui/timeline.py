@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from redrive.lifecycle import JobState
 from redrive.models import Attempt, Event
 from redrive.protocol.queries import JobReply
 from redrive.protocol.rows import Plan
@@ -48,7 +49,7 @@ def timeline(
                 lines += _left_over(step, events)
             case Plan():
                 bar = _wait(wait, longest, cells, look, "scheduled")
-                lines.append(_planned(step, bar, now, look, width))
+                lines.append(_planned(step, reply.job.state, bar, now, look, width))
     if reply.plan:
         lines += [[], *time_axis(reply, now, look, width)]
     if reply.policy:
@@ -171,10 +172,12 @@ def _requeued(event: Event, now: int, look: Look) -> Line:
     ]
 
 
-def _planned(plan: Plan, wait: Line, now: int, look: Look, width: int) -> Line:
+def _planned(plan: Plan, state: JobState, wait: Line, now: int, look: Look, width: int) -> Line:
     result = f"{look.glyph('scheduled')} {until(plan.at, now)}"
     if plan.at <= now:
-        result = f"{look.glyph('queued')} due, waits for a slot"
+        runs = state is JobState.LEASED
+        due = "once this attempt has failed" if runs else "due, waits for a slot"
+        result = f"{look.glyph('queued')} {due}"
     if plan.last:
         result += ", then dead"
     started = f"{'~' if plan.approximate else ''}{look.time(plan.at)}"

@@ -7,6 +7,7 @@ from redrive.clock import SECOND
 from redrive.deciding.because import spell
 from redrive.errors import NotFound, UsageProblem
 from redrive.history import history
+from redrive.instants import Instant
 from redrive.lifecycle import JobState
 from redrive.models import Event, Job
 from redrive.policy import RetryPolicy, timeline
@@ -89,21 +90,21 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
     return JobReply(
         job=engine.definitions.budgeted(job),
         history=history(past),
-        plan=plan(job, policy),
+        plan=plan(job, policy, engine.clock.now()),
         policy=describe(policy),
         next=next_step(job),
         as_of=head,
     )
 
 
-def plan(job: Job, policy: RetryPolicy) -> list[Plan]:
+def plan(job: Job, policy: RetryPolicy, now: Instant) -> list[Plan]:
     """The attempts that are still to come, should every one of them fail."""
     if job.state not in (JobState.QUEUED, JobState.RETRY, JobState.LEASED):
         return []
     planned = timeline(policy)
     at = job.available_at or job.created_at
     if job.state is JobState.LEASED:
-        at = job.started_at or job.last_attempt_at or at
+        at = now  # the earliest moment at which this attempt can fail
     plans: list[Plan] = []
     for each in planned[job.attempts :]:
         if job.state is JobState.LEASED or plans:

@@ -22,6 +22,7 @@ _COLUMNS = (
     Column("BEGUN"),
     Column("BY"),
     Column("OF", shrinks=True),
+    Column("WHY", shrinks=True),
 )
 
 
@@ -67,4 +68,5 @@ def _row(redrive: RedriveRow) -> tuple[object, ...]:
         words.relative(redrive.created_at, words.now()),
         redrive.by,
         redrive.where or "ids",
+        redrive.why,
     )

@@ -209,7 +209,8 @@ def _step_row(step: StepState) -> tuple[object, ...]:
 def _plan(plan: Plan, now: int) -> str:
     about = "about " if plan.approximate else ""
     last = ", the last" if plan.last else ""
-    return f"  attempt {plan.attempt}  {about}{words.relative(plan.at, now)}{last}"
+    when = f"{about}{words.relative(plan.at, now)}" if plan.at > now else "due now"
+    return f"  attempt {plan.attempt}  {when}{last}"
 
 
 def _json(value: Any) -> str | None:

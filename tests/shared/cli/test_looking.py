@@ -11,7 +11,15 @@ from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
 from redrive.protocol import envelope, queries
 from redrive.protocol.queries import JobPage, JobReply, ListJobs, LogReply, ReadLog
-from redrive.protocol.rows import BatchRow, FireRow, GateRow, GroupRow, RedriveRow, ScheduleRow
+from redrive.protocol.rows import (
+    BatchRow,
+    FireRow,
+    GateRow,
+    GroupRow,
+    Plan,
+    RedriveRow,
+    ScheduleRow,
+)
 from support.peer import Peer, event
 
 from .conftest import Redrive
@@ -106,6 +114,24 @@ def test_a_result_that_is_nothing_much_is_shown_too(
 ) -> None:
     peer.replies["ShowJob"] = JobReply(job=msgspec.structs.replace(JOB, result=result), history=[])
     assert f"result    {json.dumps(result)}\n" in redrive("show", 12).out
+
+
+def test_an_attempt_that_is_due_is_not_told_as_one_of_the_past(
+    peer: Peer, redrive: Redrive
+) -> None:
+    waiting = msgspec.structs.replace(JOB, state=JobState.QUEUED)
+    due = Plan(attempt=1, at=0, last=True)
+    peer.replies["ShowJob"] = JobReply(job=waiting, history=[], plan=[due])
+    assert "  attempt 1  due now, the last\n" in redrive("show", 12).out
+
+
+def test_a_redrive_that_was_stopped_says_why(peer: Peer, redrive: Redrive) -> None:
+    stopped = RedriveRow(
+        id=3, state="stopped", created_at=0, by="ann", where="state:dead",
+        total=4, requeued=1, skipped=0, succeeded=0, failed=1, why="the canary failed: 1 of 1",
+    )  # fmt: skip
+    peer.replies["ListRedrives"] = queries.RedrivePage(redrives=[stopped])
+    assert "  the canary failed: 1 of 1\n" in redrive("redrives").out
 
 
 def test_a_list_in_json_is_whole_and_one_object_a_line(peer: Peer, redrive: Redrive) -> None:
