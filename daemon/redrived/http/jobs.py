@@ -26,6 +26,7 @@ from redrived.http.bodies import answer, number, read
 from redrived.http.replies import ActedOn, JobsPage, ShownJob
 
 LONGEST_PAGE = 1_000
+PARAMETERS = ("where", "sort", "limit", "after")
 LARGEST_ID = (1 << 63) - 1
 
 
@@ -73,6 +74,11 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def list_jobs(engine: Engine, asker: Asker, request: Request) -> Response:
     query = request.query_params
+    for name in query:
+        if name not in PARAMETERS:
+            raise UsageProblem(
+                f"there is no parameter {name[:40]!r}", hint=f"there are {', '.join(PARAMETERS)}"
+            )
     asked = ListJobs(
         where=query.get("where", ""),
         sort=query.get("sort"),

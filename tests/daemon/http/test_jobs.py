@@ -30,6 +30,16 @@ async def test_jobs_are_listed_by_filter_a_page_at_a_time(side: Side) -> None:
     assert ([job["id"] for job in rest["jobs"]], rest["after"]) == ([1], None)
 
 
+async def test_a_filter_that_is_misspelt_is_refused_and_does_not_list_everything(
+    side: Side,
+) -> None:
+    await side.post("/v1/jobs", {"task": "work", "hold": True})
+    refused = await side.get("/v1/jobs", params={"state": "dead"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "usage")
+    assert refused.json()["title"] == "there is no parameter 'state'"
+    assert "where" in refused.json()["detail"]
+
+
 async def test_a_time_is_given_with_its_zone(side: Side) -> None:
     body = {"task": "work", "at": "2099-01-01T12:00:00+02:00"}
     made = await side.post("/v1/jobs", body)
