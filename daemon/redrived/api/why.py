@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redrive.errors import NotFound
 from redrive.history import history
-from redrive.models import Attempt, Job, Run
+from redrive.models import Attempt, Event, Job, Run
 from redrive.protocol.queries import Why, WhyReply
-from redrive.protocol.rows import GateRow
+from redrive.protocol.rows import GateRow, Pause
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
@@ -24,22 +26,36 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
     [id] = check_ids([request.id])
     now = engine.clock.now()
 
-    def ask(connection: Connection) -> tuple[Job | None, Attempt | None, Lane | None]:
+    def ask(
+        connection: Connection,
+    ) -> tuple[Job | None, Attempt | None, Lane | None, Pause | None]:
         job = jobs.get(connection, id)
         if job is None:
-            return None, None, None
-        past = history(events.of_job(connection, id))
+            return None, None, None, None
+        told = events.of_job(connection, id)
+        past = history(told)
         definition = engine.definitions.tasks.get(job.task)
         queue = engine.definitions.queue_rules.get(job.queue)
         since_queue = now - queue.rate[1] if queue and queue.rate else None
         since_task = now - definition.rate[1] if definition and definition.rate else None
         lane = circumstances.lane(connection, id, since_queue, since_task)
-        return job, past[-1] if past else None, lane
+        return job, past[-1] if past else None, lane, _hold(told)
 
-    job, last, lane = await engine.store.read(ask)
+    job, last, lane, hold = await engine.store.read(ask)
     if job is None or lane is None:
         raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
-    return explain(job, _circumstances(engine, job, last, lane, now))
+    return explain(job, _circumstances(engine, job, last, lane, hold, now))
+
+
+def _hold(past: Sequence[Event]) -> Pause | None:
+    """By whom it was held last; what has run since is held for another reason."""
+    for event in reversed(past):
+        if event.type in ("job_released", "action_started"):
+            return None
+        if event.type == "job_held":
+            by, why = event.data["by"], event.data.get("reason")
+            return Pause(kind="job", name=str(event.job), at=event.at, by=by, why=why)
+    return None
 
 
 async def _why_run(engine: Engine, id: str) -> WhyReply:
@@ -54,7 +70,7 @@ async def _why_run(engine: Engine, id: str) -> WhyReply:
 
 
 def _circumstances(
-    engine: Engine, job: Job, last: Attempt | None, lane: Lane, now: int
+    engine: Engine, job: Job, last: Attempt | None, lane: Lane, hold: Pause | None, now: int
 ) -> Circumstances:
     definitions = engine.definitions
     definition = definitions.tasks.get(job.task)
@@ -69,6 +85,7 @@ def _circumstances(
     return Circumstances(
         now=now,
         waits=lane.waits,
+        hold=hold,
         is_known=definitions.knows(job.task),
         queue_pause=engine.pauses.get("queue", job.queue),
         task_pause=engine.pauses.get("task", job.task),

@@ -25,6 +25,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     now: int
     waits: str | None  # ready | due | key | held | batch
     is_known: bool = True  # its task is in the config
+    hold: Pause | None = None
     queue_pause: Pause | None = None
     task_pause: Pause | None = None
     breaker: str | None = None  # open | probing
@@ -90,9 +91,15 @@ def _dead(job: Job, at: Circumstances) -> WhyReply:
     text = (decision and decision.because) or why_dead(job.reason, job.max_attempts)
     saw = dict(decision.saw) if decision else {}
     force = " --force" if job.reason == "permanent" else ""
-    hint = f"{job.error.guidance} " if job.error and job.error.guidance else ""
+    hint = _sentence(job.error.guidance) if job.error and job.error.guidance else ""
     hint += f"`redrive requeue {job.id}{force}` gives it another life"
     return _reply(job, code, text or "it failed for good", saw, decision, hint)
+
+
+def _sentence(guidance: str) -> str:
+    """What a rule's author wrote, with or without a full stop, before what follows it."""
+    words = guidance.rstrip()
+    return f"{words} " if words.endswith((".", "!", "?", ":", "…")) else f"{words}. "
 
 
 def _waiting(job: Job, at: Circumstances) -> WhyReply:
@@ -109,7 +116,8 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         text = f"its task {job.task} is not in the config"
         return "no_task", text, {"task": job.task}, "define it and `redrive reload`"
     if at.waits == "held":
-        return "held", "it is held", {}, f"`redrive release {job.id}` lets it go"
+        text = f"it is held{_by_whom(at.hold)}" if at.hold else "it is held"
+        return "held", text, {}, f"`redrive release {job.id}` lets it go"
     if at.waits == "batch":
         text = f"its retry waits until every run of batch {job.batch} has tried {job.step} once"
         return "batch", text, {"batch": job.batch}, f"`redrive run-now {job.id}` drops the wait"
@@ -117,8 +125,7 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         return _not_due(job, job.available_at, at)
     for kind, pause in (("queue", at.queue_pause), ("task", at.task_pause)):
         if pause is not None:
-            why = f": {pause.why}" if pause.why else ""
-            text = f"{kind} {pause.name} is paused by {pause.by} since {iso(pause.at)}{why}"
+            text = f"{kind} {pause.name} is paused{_by_whom(pause)}"
             return f"{kind}_paused", text, {}, f"`redrive resume {kind}:{pause.name}`"
     if at.breaker is not None:
         text = f"the breaker of {job.task} is {at.breaker}: {at.breaker_why}"
@@ -133,6 +140,11 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         text = ": ".join(filter(None, [f"pool {at.pool} has no worker that works", why]))
         return "no_pool", text, {"pool": at.pool}, f"look at [pools.{at.pool}] and `redrive doctor`"
     return _limit(job, at) or _no_room(job, at)
+
+
+def _by_whom(pause: Pause) -> str:
+    why = f": {pause.why}" if pause.why else ""
+    return f" by {pause.by} since {iso(pause.at)}{why}"
 
 
 def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:

@@ -10,13 +10,14 @@ import pytest
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, ErrorRecord, Job, Run, StepState
-from redrive.protocol.commands import PauseIt
+from redrive.protocol.commands import Enqueue, JobOrder, PauseIt
 from redrive.protocol.queries import Why
 from redrive.protocol.rows import GateRow, Pause
 from redrived.api import pausing
 from redrived.api.why import why
 from redrived.engine.why import Circumstances, explain
 from redrived.engine.why_run import explain_run
+from redrived.store import actions
 from support.engine import TESTER, running
 
 NOW = 1_790_000_000 * SECOND
@@ -43,6 +44,11 @@ def pause(kind: str, name: str) -> Pause:
 
 WAITING = [
     (facts(waits="held"), "held", "it is held"),
+    (
+        facts(waits="held", hold=pause("job", "12")),
+        "held",
+        "it is held by ann since 2026-09-21T14:13:20.000000Z: vendor outage",
+    ),
     (facts(is_known=False), "no_task", "its task send is not in the config"),
     (
         facts(queue_pause=pause("queue", "mail")),
@@ -213,6 +219,30 @@ grace = "100ms"
         await bench.event("action_started", first)
         told = await why(bench.engine, TESTER, Why(id=str(second)))
         assert (told.code, told.saw) == ("task_limit", {"running": 1, "limit": 1})
+
+
+async def test_a_held_job_says_who_holds_it_until_it_is_released(tmp_path: Path) -> None:
+    async with running(tmp_path, '[tasks.work]\ncommand = ["true"]') as bench:
+        [id] = await bench.order(Enqueue(task="work", orders=[JobOrder(delay=60.0)]))
+
+        async def act(verb: str, **more: Any) -> str:
+            data = {key: value for key, value in more.items() if value}
+            wish = actions.Act(verb=verb, jobs=[id], by="ann", data=data)
+            await bench.engine.store.submit(actions.act, wish)
+            return (await why(bench.engine, TESTER, Why(id=str(id)))).text
+
+        told = await act("hold", reason="the customer asked")
+        assert told.startswith("it is held by ann since ")
+        assert told.endswith(": the customer asked")
+        await act("release")
+        assert (await act("hold")).startswith("it is held by ann since ")
+        assert "customer" not in (await why(bench.engine, TESTER, Why(id=str(id)))).text
+
+
+def test_guidance_that_ends_without_a_stop_does_not_run_into_the_hint() -> None:
+    error = ErrorRecord(error_type="x", category="permanent", message="m", guidance="Buy more")
+    told = explain(job(state=JobState.DEAD, reason="exhausted", error=error), facts())
+    assert told.hint == "Buy more. `redrive requeue 12` gives it another life"
 
 
 async def test_a_full_pool_and_a_used_rate_are_told_as_what_they_are(tmp_path: Path) -> None:
