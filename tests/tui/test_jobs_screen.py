@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from redrive.lifecycle import DEAD, DONE
-from redrive.models import Event, Job
+from redrive.lifecycle import DEAD, DONE, LEASED
+from redrive.models import Event, Job, Progress
+from redrive.protocol.announcements import JobVitals, Vitals
 from redrive.protocol.commands import Act
 from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.widgets import filter_bar
@@ -44,6 +45,31 @@ async def test_it_opens_unfiltered_newest_first_with_the_cursor_on_the_first_row
         assert "all jobs" in stage.text
         assert "240 jobs" in stage.text
         assert stage.line_with(">").startswith(" > 240")
+
+
+async def test_a_running_job_shows_how_far_it_is_between_two_readings() -> None:
+    async with on_stage() as stage:
+        running = Job(
+            id=241,
+            task="long",
+            queue="mail",
+            state=LEASED,
+            node="w1",
+            started_at=incident.NOW,
+            progress=Progress(done=1, total=100),
+        )
+        await stage.press("2")
+        await news(stage, running)
+        await stage.press("g")
+        assert "1.0%" in stage.line_with(" long ")
+
+        beat = JobVitals(job=241, heartbeat_at=None, progress=(50.0, 100.0, None))
+        vitals = Vitals(epoch="e1", at=incident.NOW, node="w1", cpu=0.0, memory=1, jobs=[beat])
+        stage.console.mirror.feel(vitals)
+        stage.clock.move(2)
+        await stage.settle()
+
+        assert "50%" in stage.line_with(" long ")
 
 
 async def test_the_cursor_stays_on_its_job_when_newer_ones_arrive() -> None:

@@ -9,7 +9,8 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from redrive.errors import RedriveError
-from redrive.models import Job
+from redrive.lifecycle import JobState
+from redrive.models import Job, Progress
 from redrive_tui import keys
 from redrive_tui.acting import Intent
 from redrive_tui.export import FORMATS, export
@@ -162,7 +163,17 @@ class JobsPane(JobActions):
         mirror = self.desk.mirror
         nodes = mirror.status.nodes if mirror.status else []
         late = {node.name for node in nodes if liveness(node, mirror.as_of) != "fresh"}
+        if not self.is_frozen:
+            job = self._as_it_goes(job)
         return job_cells(job, mirror.as_of, self.desk.look, late)
+
+    def _as_it_goes(self, job: Job) -> Job:
+        """With the progress that its node told since the list was read."""
+        told = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
+        if job.state is not JobState.LEASED or told is None or told.progress is None:
+            return job
+        done, total, text = told.progress
+        return replace(job, progress=Progress(done=done, total=total, text=text))
 
     def _top_line(self) -> Line:
         pages, text = self.table.pages, self.bar.text
