@@ -69,10 +69,15 @@ async def list_redrives(engine: Engine, asker: Asker, request: ListRedrives) -> 
 
 async def undo(engine: Engine, asker: Asker, request: Undo) -> Done:
     undone = await engine.redrives.undo(request.redrive, asker.who)
-    jobs = "1 job" if undone == 1 else f"{undone} jobs"
-    is_back = "is back where it was" if undone == 1 else "are back where they were"
-    text = f"{jobs} of redrive {request.redrive} {is_back}"
-    return Done(text=text, data={"redrive": request.redrive, "undone": undone})
+    id = request.redrive
+    match undone:
+        case 0:
+            text = f"redrive {id} requeues no more; what it requeued has begun or ended"
+        case 1:
+            text = f"1 job of redrive {id} is back where it was"
+        case _:
+            text = f"{undone} jobs of redrive {id} are back where they were"
+    return Done(text=text, data={"redrive": id, "undone": undone})
 
 
 async def control(engine: Engine, asker: Asker, request: ControlRedrive) -> Done:

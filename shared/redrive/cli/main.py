@@ -199,7 +199,8 @@ def _complain(message: str, hint: str = "") -> None:
 def _in_our_words(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         return f"{_label(error.param)}{error.message.rstrip('.')}"
-    return _uncapitalised(error.format_message())
+    # The choices stand in the argument's own name already.
+    return _uncapitalised(error.format_message().partition(" Choose from:")[0])
 
 
 def _label(parameter: click.Parameter | None) -> str:

@@ -94,12 +94,8 @@ class Noun(click.Group):
         known = self.list_commands(ctx)
         if name not in known and not name.startswith("-"):
             near = get_close_matches(name, known, n=1)
-            instead = (
-                f"did you mean `{ctx.command_path} {near[0]}`?"
-                if near
-                else (f"`{ctx.command_path} --help` lists them all")
-            )
-            raise click.UsageError(f"there is no command `{name}`; {instead}", ctx)
+            instead = f"; did you mean `{ctx.command_path} {near[0]}`?" if near else ""
+            raise click.UsageError(f"there is no command `{name}`{instead}", ctx)
         return super().resolve_command(ctx, args)
 
 

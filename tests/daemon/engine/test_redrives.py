@@ -179,6 +179,20 @@ async def test_an_undo_puts_back_what_nobody_has_begun(tmp_path: Path) -> None:
         assert (await row(bench)).state == "undone"
 
 
+async def test_an_undo_of_which_all_so_far_has_run_says_that_it_ends(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        await some_dead(bench, 3)
+        (tmp_path / "up").touch()
+        wish = Act(verb="requeue", where="state:dead", pace="1/h")
+        acted = await acting.act(bench.engine, TESTER, wish)
+        assert acted.redrive is not None
+        await bench.event("action_completed")
+
+        done = await redrives.undo(bench.engine, TESTER, Undo(redrive=acted.redrive))
+        assert done.text == "redrive 1 requeues no more; what it requeued has begun or ended"
+        assert done.data["undone"] == 0
+
+
 async def test_an_undo_that_comes_too_late_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         await some_dead(bench, 2)

@@ -109,6 +109,18 @@ def test_an_unknown_verb_names_the_nearest(redrive: Redrive) -> None:
     assert "there is no command `stauts`; did you mean `redrive status`?" in said.err
 
 
+def test_an_unknown_verb_that_is_near_to_none_is_told_once_where_they_are(
+    redrive: Redrive,
+) -> None:
+    said = redrive("nix")
+    assert said.err == "redrive: there is no command `nix`\n  `redrive --help` explains it\n"
+
+
+def test_a_missing_choice_is_told_in_one_line(redrive: Redrive) -> None:
+    said = redrive("completion")
+    assert said.err.splitlines()[0] == "redrive: missing argument '{bash|zsh|fish}'"
+
+
 def test_an_unknown_verb_of_a_noun_names_the_nearest(redrive: Redrive) -> None:
     assert "did you mean `redrive config check`?" in redrive("config", "chekc").err
 
