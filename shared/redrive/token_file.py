@@ -19,16 +19,16 @@ def read_token(file: str) -> bytes:
     except OSError as error:
         raise ConfigProblem(
             f"{file} cannot be read: {error.strerror}",
-            hint=f"umask 077; openssl rand -hex 32 > {file}",
+            hint=f"`umask 077; openssl rand -hex 32 > {file}`",
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigProblem(
             f"{file} is open to others (mode {stat.S_IMODE(mode):o})",
-            hint=f"chmod 600 {file}, and put a new token into it",
+            hint=f"`chmod 600 {file}` and a new token in it",
         )
     if len(content) < SHORTEST:
         raise ConfigProblem(
             f"the token in {file} is shorter than {SHORTEST} characters",
-            hint=f"openssl rand -hex 32 > {file}",
+            hint=f"`openssl rand -hex 32 > {file}`",
         )
     return content

@@ -89,7 +89,7 @@ def _check_token(file: str, problems: Problems) -> None:
         if isinstance(problem.__cause__, FileNotFoundError):
             _check_path(file, "a file", key, problems)
         elif not isinstance(problem.__cause__, PermissionError):
-            problems.add(key, f"{problem.message}, expected one made by `{problem.hint}`")
+            problems.add(key, f"{problem.message}, expected {problem.hint}")
 
 
 def _check_pool(pool: Pool, key: Key, problems: Problems) -> None:

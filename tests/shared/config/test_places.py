@@ -29,12 +29,12 @@ MISSING = [
     (
         '[http]\nlisten = "127.0.0.1:1"\ntoken_file = "open"',
         ("3: http.token_file: {0}/open is open to others (mode 644), "
-        "expected one made by `chmod 600 {0}/open, and put a new token into it`"),
+        "expected `chmod 600 {0}/open` and a new token in it"),
     ),
     (
         '[http]\nlisten = "127.0.0.1:1"\ntoken_file = "short"',
         ("3: http.token_file: the token in {0}/short is shorter than 16 characters, "
-        "expected one made by `openssl rand -hex 32 > {0}/short`"),
+        "expected `openssl rand -hex 32 > {0}/short`"),
     ),
     (
         '[console]\nkeymap = "keys.tml"',
