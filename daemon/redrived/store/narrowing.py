@@ -52,8 +52,11 @@ def narrowed(
     if found := failures(connection, filter, here):
         return _of_failures(found, sort, of)
     totals = tallies.by_state(counts)
-    are_few = len(here) == 1 or FEW * sum(here.values()) <= sum(totals.values())
-    by_index = DONE not in here and are_few
+    everything = sum(totals.values())
+    are_few = len(here) == 1 or FEW * sum(here.values()) <= everything
+    # Where all of some states match, none is passed by on the way: but all others are by id.
+    are_whole = tallies.matching(counts, filter) == sum(totals[each] for each in here) < everything
+    by_index = DONE not in here and (are_few or are_whole)
     condition = of(filter, here, by_index=by_index)
     parts: list[Part] = []
     if by_index and sort.removeprefix("-") == "id":

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from redrive.filters import parse
 from redrived.store import due
+from redrived.store.actions import Act, act
 from redrived.store.enqueue import NewJob
+from redrived.store.listing import listed
+from redrived.store.settle import complete
 from support.ground import Ground
 
 FEW, MANY = 20, 5_000
@@ -64,3 +68,25 @@ def test_it_costs_the_same_however_much_is_ready(
     before = cost(ground)
     lanes(ground, MANY)
     assert cost(ground) < ALIKE * before
+
+
+def cost_of_what_is_not_done(ground: Ground) -> int:
+    with steps(ground.database.readers) as taken, ground.database.readers.connect() as connection:
+        found = listed(connection, parse("!state:done"), ground.clock.now(), count=True)
+        assert (len(found.page.jobs), found.total) == (50, FEW * 50)
+        return taken()
+
+
+def test_what_is_not_done_is_found_without_passing_by_what_is_done(ground: Ground) -> None:
+    later = ground.clock.now() + 3_600_000_000
+    asleep = ground.add(*[NewJob(task="work", queue="default", available_at=later)] * (FEW * 50))
+    ground.do(act, Act(verb="cancel", jobs=[asleep[0].id], by="ann"))
+    done(ground, FEW)
+    before = cost_of_what_is_not_done(ground)
+    done(ground, FEW * 50)
+    assert cost_of_what_is_not_done(ground) < ALIKE * before
+
+
+def done(ground: Ground, n: int) -> None:
+    ground.add(*[NewJob(task="work", queue="default")] * n)
+    ground.do(complete, [ground.completed(job) for job in ground.hand(1, n)])
