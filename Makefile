@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-JOBS   ?= auto
+# Half of the tests wait for processes of theirs: two more than there are cores.
+JOBS   ?= $(shell echo $$(($$(nproc) + 2)))
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test coverage check format docs pictures bench lock clean
