@@ -19,11 +19,11 @@ from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.instants import iso
 from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
-from redrived.store import ledger, outbox
 from redrived.store.database import Database
 from redrived.store.enqueue import living
 from redrived.store.lives import Life, give_life
 from redrived.store.progress import Settled, forgotten, revived, settled
+from redrived.store.removal import remove_jobs
 from redrived.store.settle import free_keys
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
@@ -275,12 +275,7 @@ def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
 
 def _discard(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     # A job's events live as long as its row; what is left is one line without a job.
-    doomed = [(row.id,) for row in rows]
-    source = unit.database.rows("job bigint")
-    unit.over(doomed, f"DELETE FROM events WHERE job IN (SELECT r.job FROM {source})")
-    unit.over(doomed, f"DELETE FROM jobs WHERE id IN (SELECT r.job FROM {source})")
-    ledger.forget(unit, [f"job:{row.id}" for row in rows])
-    outbox.forget(unit, [row.id for row in rows])
+    remove_jobs(unit, [row.id for row in rows])
     for row in rows:
         data = {"id": row.id, "task": row.task, "queue": row.queue, "was": row.state}
         unit.emit("job_discarded", run=row.run_id, data={"by": wish.by, **wish.data, **data})

@@ -15,7 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
-from redrived.store import ledger, outbox
+from redrived.store import ledger
+from redrived.store.removal import remove_jobs
 from redrived.store.unit import Unit
 
 CHUNK = 500
@@ -137,13 +138,8 @@ def _remove(unit: Unit, table: str, key: str, condition: str, **parameters: int)
 
 
 def _remove_jobs(unit: Unit, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-    jobs = [(id,) for id, *_ in rows]
-    these = f"IN (SELECT r.job FROM {unit.database.rows('job bigint')})"
-    unit.over(jobs, f"DELETE FROM events WHERE job {these}")
-    unit.over(jobs, f"DELETE FROM jobs WHERE id {these}")
-    ids = [id for (id,) in jobs]
-    ledger.forget(unit, [f"job:{id}" for id in ids])
-    outbox.forget(unit, ids)
+    ids = [id for id, *_ in rows]
+    remove_jobs(unit, ids)
     for (queue, task, state), n in Counter(tuple(row[1:]) for row in rows).items():
         unit.moved(queue, task, JobState(state), None, n)
     return ids
