@@ -8,7 +8,6 @@ a commit. What waits in a slot has not begun and goes back free of charge.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from math import inf
@@ -34,8 +33,6 @@ from redrived.store.picking import Berth, InHand
 from redrived.store.settle import Completed
 from redrived.store.store import Store
 from redrived.store.unit import to_json
-
-log = logging.getLogger(__name__)
 
 BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
@@ -211,10 +208,8 @@ class CommandRunner:
         except RedriveError as error:
             self._settler.unfit(job, attempt.unlogged_begin, str(error))
             return None
-        except Exception as error:  # a slot that stood still would hold up every lease
-            log.exception("job %d cannot be started", job.id)
-            why = f"it cannot be started: {error}"
-            self._settler.unfit(job, attempt.unlogged_begin, why, "cannot_start")
+        except Exception as error:  # noqa: BLE001 - a slot that stood still would hold up all
+            self._settler.cannot_start(job, attempt.unlogged_begin, error)
             return None
         if isinstance(run, Exit):
             self._tell(self._settler.exited(attempt, run), at_once=True)

@@ -40,9 +40,8 @@ class HttpRunner:
         except RedriveError as error:
             self._settler.unfit(job, None, str(error))
             return
-        except Exception as error:  # those that were leased with it are to be started
-            log.exception("job %d cannot be started", job.id)
-            self._settler.unfit(job, None, f"it cannot be started: {error}", "cannot_start")
+        except Exception as error:  # noqa: BLE001 - those leased with it are to be started
+            self._settler.cannot_start(job, None, error)
             return
         calling = asyncio.create_task(call(rendered, deadline=None, now=self._clock.now() / SECOND))
         attempt = Attempt(job, definition, HttpExecutor(calling), at, self._clock.monotonic())

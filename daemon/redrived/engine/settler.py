@@ -223,6 +223,11 @@ class Settler:
         now = self._clock.now()
         self._settle(None, End(job=job, began_at=began_at, ended_at=now, ended=ended))
 
+    def cannot_start(self, job: InHand, began_at: int | None, error: Exception) -> None:
+        """A defect of ours, at the cost of this job: others, and slots, wait behind it."""
+        log.exception("job %d cannot be started", job.id)
+        self.unfit(job, began_at, f"it cannot be started: {error}", "cannot_start")
+
     def no_room(self, job: InHand, began_at: int | None, why: str) -> None:
         """The machine has nothing left to run it with: it waits a moment, at no cost."""
         log.warning("job %d waits a moment: %s", job.id, why)
