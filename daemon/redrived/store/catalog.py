@@ -48,10 +48,13 @@ def _register(unit: Unit, item: Registration) -> Entry:
         f"SELECT {_ENTRY}, digest FROM catalog WHERE name = :name ORDER BY version DESC LIMIT 1",
         name=name,
     ).first()
-    known = None if latest is None else _entry(latest[:-1])
-    if latest is not None and known is not None and latest[-1] == digest(definition):
-        return known
-    version = 1 if known is None else known.version + 1
+    version = 1
+    if latest is not None:
+        *columns, known_digest = latest
+        known = _entry(columns)
+        if known_digest == digest(definition):
+            return known
+        version = known.version + 1
     unit.execute(
         "INSERT INTO catalog (name, version, digest, definition, source, created_at)"
         " VALUES (:name, :version, :digest, :definition, :source, :now)",

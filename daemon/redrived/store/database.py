@@ -168,8 +168,7 @@ class Database:
 
     def driver(self, connection: Connection) -> sqlite3.Connection | None:
         """SQLite's own connection below one of SQLAlchemy's; None: it is PostgreSQL's."""
-        below: Any = connection.connection.driver_connection
-        return below if self.is_sqlite else None
+        return _below(connection) if self.is_sqlite else None
 
     def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
         """The instant of a unit of work, the database's where machines share it; and its name.
@@ -263,6 +262,10 @@ class Database:
         self.writers.dispose()
 
 
+def _below(connection: Connection) -> Any:
+    return connection.connection.driver_connection
+
+
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
     options: dict[str, Any] = {
         "connect_args": {
@@ -302,8 +305,7 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
     # SQLITE_BUSY_SNAPSHOT at once, so it takes its lock with the first word.
     @event.listens_for(writers, "begin")
     def _writer_begins(connection: Connection) -> None:
-        below: Any = connection.connection.driver_connection
-        below.execute("BEGIN IMMEDIATE")
+        _below(connection).execute("BEGIN IMMEDIATE")
 
     @event.listens_for(readers, "begin")
     def _reader_begins(connection: Connection) -> None:
