@@ -71,13 +71,17 @@ async def test_a_signal_said_twice_is_heard_once() -> None:
         await asyncio.wait_for(signal.hear(), 0.01)
 
 
-class Counting(Loop):
-    """Fails at its first step, asks for another after its second."""
+class Stepping(Loop):
+    """Counts its steps, and says when it has come as far as it should."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps = 0
         self.done = asyncio.Event()
+
+
+class Counting(Stepping):
+    """Fails at its first step, asks for another after its second."""
 
     async def run_once(self) -> bool:
         self.steps += 1
@@ -100,13 +104,8 @@ async def test_one_bad_round_does_not_end_a_loop(monkeypatch: pytest.MonkeyPatch
     assert loop.steps == 3
 
 
-class Troubled(Loop):
+class Troubled(Stepping):
     """Fails for two minutes in the same way, then in another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.steps = 0
-        self.done = asyncio.Event()
 
     async def run_once(self) -> bool:
         self.steps += 1
