@@ -36,6 +36,7 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         return
     if not problems.inside(key):  # a step that was misread would seem to be missing
         _check_order(steps, key, problems)
+    every = [step.name for step in steps]
     before = None if problems.inside(key) else _before(steps)
     tasks, queues, policies = task_names(tables), queue_names(tables), policy_names(tables)
     for place, step in enumerate(steps):
@@ -44,7 +45,6 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         tasks.refer(problems, (*at, "clear"), step.clear)
         queues.refer(problems, (*at, "queue"), step.queue)
         check_retry(step.retry, (*at, "retry"), policies, problems)
-        every = [each.name for each in steps]
         _check_words(step, at, every, every if before is None else before[step.name], problems)
 
 
