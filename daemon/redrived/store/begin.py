@@ -8,8 +8,9 @@ from itertools import compress
 from typing import NamedTuple
 
 from redrived.store.fence import in_time
+from redrived.store.log import EventRow
 from redrived.store.turns import apart
-from redrived.store.unit import EventRow, Unit, to_json
+from redrived.store.unit import Unit, to_json
 
 
 class Begun(NamedTuple):

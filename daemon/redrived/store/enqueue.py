@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
+from redrived.store.log import EventRow
 from redrived.store.tables import HELD
-from redrived.store.unit import EventRow, Unit, to_json
+from redrived.store.unit import Unit, to_json
 
 
 class NewJob(Struct, frozen=True, kw_only=True):

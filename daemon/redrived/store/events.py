@@ -9,7 +9,8 @@ import msgspec
 from sqlalchemy import Connection, text
 
 from redrive.models import Event
-from redrived.store.unit import EventRow, Landed
+from redrived.store.log import EventRow
+from redrived.store.unit import Landed
 
 _COLUMNS = "seq, at, type, job, run, attempt, state, attempts, data"
 

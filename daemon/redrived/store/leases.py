@@ -202,18 +202,10 @@ def _write(unit: Unit, picked: Picked) -> None:
     jobs = list(picked.jobs())
     if not jobs:
         return
-    unit.each(
-        [(job.id, job.id in picked.begun) for job in jobs],
-        ("job bigint", "begun boolean"),
-        "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
-        " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
-        " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
-        " last_attempt_at = CASE WHEN r.begun THEN :now ELSE last_attempt_at END,"
-        " progress = NULL, metrics = NULL, started_at = CASE WHEN r.begun THEN :now END,"
-        " heartbeat_at = CASE WHEN r.begun THEN :now END FROM {rows} WHERE jobs.id = r.job",
-        node=unit.node,
-        now=unit.now,
-    )
+    begun = [job.id for job in jobs if job.id in picked.begun]
+    _mark(unit, begun, ", last_attempt_at = :now, started_at = :now, heartbeat_at = :now")
+    unbegun = [job.id for job in jobs if job.id not in picked.begun]
+    _mark(unit, unbegun, ", started_at = NULL, heartbeat_at = NULL")
     for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
         unit.moved(queue, task, state, JobState.LEASED, n)
     unit.emit_all(
@@ -222,6 +214,18 @@ def _write(unit: Unit, picked: Picked) -> None:
             for job in jobs
             if job.id in picked.begun
         ]
+    )
+
+
+def _mark(unit: Unit, ids: Sequence[int], begin: str) -> None:
+    unit.among(
+        ids,
+        "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
+        " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
+        " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
+        f" progress = NULL, metrics = NULL{begin} WHERE id IN {{ids}}",
+        node=unit.node,
+        now=unit.now,
     )
 
 

@@ -12,10 +12,11 @@ from msgspec import Struct
 from redrive.lifecycle import JobState
 from redrived.store.begin import started_event
 from redrived.store.fence import IS_CURRENT, confirm, note_late, presumed_in_time
+from redrived.store.log import EventRow
 from redrived.store.progress import Settled, settled
 from redrived.store.tables import HELD
 from redrived.store.turns import apart
-from redrived.store.unit import EventRow, Unit
+from redrived.store.unit import Unit
 
 
 class Completed(NamedTuple):
@@ -75,8 +76,19 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
     valid = presumed_in_time(unit, reported)
     note_late(unit, [(job, "done") for job, ok in zip(reported, valid, strict=True) if not ok])
     done = list(compress(reported, valid))
-    changed = unit.each(
-        [(job.job, job.lease, job.began_at, job.ended_at, job.result, job.metrics) for job in done],
+    if done:
+        _write_done(unit, done)
+    answers = iter(valid)
+    return [{job.job for job in batch if not next(answers)} for batch in batches]
+
+
+def _write_done(unit: Unit, done: Sequence[Completed]) -> None:
+    # Thousands at once are common: column by column there is little to do for each of them.
+    (job, lease, began, ended, attempt, queue, task, run, key, result, metrics, data) = zip(
+        *done, strict=True
+    )
+    changed = unit.each_of(
+        (job, lease, began, ended, result, metrics),
         _DONE_COLUMNS,
         "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
         " started_at = coalesce(r.began_at, started_at),"
@@ -85,20 +97,25 @@ def complete(unit: Unit, batches: Sequence[Sequence[Completed]]) -> list[set[int
         f" ending = NULL, ending_by = NULL FROM {{rows}} WHERE {IS_CURRENT}",
     )
     confirm(unit, changed, len(done))
-    unit.emit_all(_success_events(unit, done))
-    for (queue, task), n in Counter((job.queue, job.task) for job in done).items():
-        unit.moved(queue, task, JobState.LEASED, JobState.DONE, n)
-    free_keys(unit, [job.limit_key for job in done if job.limit_key is not None])
+    events: list[EventRow] = []
+    for id, began_at, ended_at, n, of, said in zip(
+        job, began, ended, attempt, run, data, strict=True
+    ):
+        if began_at is not None:
+            events.append(started_event(unit.node, began_at, id, of, n))
+        events.append((ended_at, "action_completed", id, of, n, "done", n, said))
+    unit.emit_all(events)
+    for lane, n in Counter(zip(queue, task, strict=True)).items():
+        unit.moved(*lane, JobState.LEASED, JobState.DONE, n)
+    free_keys(unit, [each for each in key if each is not None])
     settled(
         unit,
         [
-            Settled(job.run_id, job.job, JobState.DONE, job.ended_at, job.result, job.metrics)
-            for job in done
-            if job.run_id is not None
+            Settled(one.run_id, one.job, JobState.DONE, one.ended_at, one.result, one.metrics)
+            for one in done
+            if one.run_id is not None
         ],
     )
-    answers = iter(valid)
-    return [{job.job for job in batch if not next(answers)} for batch in batches]
 
 
 _DONE_COLUMNS = (
@@ -109,18 +126,6 @@ _DONE_COLUMNS = (
     "result",
     "metrics",
 )
-
-
-def _success_events(unit: Unit, done: Iterable[Completed]) -> list[EventRow]:
-    events: list[EventRow] = []
-    for item in done:
-        job, attempt, run = item.job, item.attempt, item.run_id
-        if item.began_at is not None:
-            events.append(started_event(unit.node, item.began_at, job, run, attempt))
-        events.append(
-            (item.ended_at, "action_completed", job, run, attempt, "done", attempt, item.data)
-        )
-    return events
 
 
 @apart(unless=_moves_others)

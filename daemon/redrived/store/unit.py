@@ -18,14 +18,14 @@ import msgspec
 from sqlalchemy import Connection, Executable
 
 from redrive.lifecycle import JobState
+from redrived.store import log
 from redrived.store.answers import DriverRows, Rows
 from redrived.store.database import Database
+from redrived.store.log import EventRow
 from redrived.store.receipts import WRITE, Receipt
-from redrived.store.rows import CHUNKS, Columns, as_one, chunked
+from redrived.store.rows import Columns, among, as_one, chunked, chunks
 from redrived.store.tables import DUE, HELD, READY
 
-# at, type, job, run, attempt, state, attempts, data (JSON text)
-EventRow = tuple[int, str, int | None, int | None, int | None, str | None, int | None, str | None]
 Tally = tuple[str, str, str]  # queue, task, state, or a word of these:
 
 # What no slot could begin now is counted in its state, and once more by what it waits for.
@@ -108,17 +108,32 @@ class Unit:
 
         Answers how many rows of its table it changed.
         """
+        return self.each_of(list(zip(*rows, strict=True)), columns, statement, **parameters)
+
+    def each_of(
+        self, values: Sequence[Sequence[Any]], columns: Columns, statement: str, **parameters: Any
+    ) -> int:
+        """The same for rows that are given column by column."""
+        if not values:
+            return 0
         if self._driver is None:
             one = statement.replace("{rows}", self.database.rows(*columns))
-            return self.over(rows, one, **parameters).rowcount if rows else 0
-        done = changed = 0
-        for size in CHUNKS:
-            while len(rows) - done >= size:
-                by_chunk = chunked(statement, columns, size)
-                chunk = by_chunk.parameters(rows[done : done + size], parameters)
-                changed += self._driver.execute(by_chunk.text, chunk).rowcount
-                done += size
+            return self.over(list(zip(*values, strict=True)), one, **parameters).rowcount
+        changed = 0
+        for chunk in chunks(values):
+            by_chunk = chunked(statement, columns, chunk.size, chunk.varying)
+            all = by_chunk.parameters(chunk, parameters)
+            changed += self._driver.execute(by_chunk.text, all).rowcount
         return changed
+
+    def among(self, ids: Sequence[int], statement: str, **parameters: Any) -> None:
+        """Run a statement with `IN {ids}` over rows that have nothing to do with each other."""
+        if self._driver is None:
+            self.execute(statement.replace("IN {ids}", "= ANY(:ids)"), ids=list(ids), **parameters)
+            return
+        for chunk in chunks([ids]):
+            by_chunk = among(statement, chunk.size)
+            self._driver.execute(by_chunk.text, by_chunk.parameters(chunk, parameters))
 
     def fetch(
         self, rows: msgspec.json.Decoder[Records], columns: Sequence[str], rest: str, **named: Any
@@ -226,7 +241,7 @@ class Unit:
         if self._events:
             # Last of all: on PostgreSQL this row is what nodes queue for until they commit.
             first = self.next_ids("seq", len(self._events)).start
-            self._log(first)
+            log.write(self, first, self._events)
         return Landed(
             first,
             self._events,
@@ -247,27 +262,7 @@ class Unit:
             node=self.node,
         )
 
-    def _log(self, first: int) -> None:
-        self.each(
-            [(seq, *event) for seq, event in enumerate(self._events, first)],
-            _EVENT_COLUMNS,
-            "INSERT INTO events (seq, at, type, job, run, attempt, state, attempts, data)"
-            " SELECT r.seq, r.at, r.type, r.job, r.run, r.attempt, r.state, r.attempts, r.data"
-            " FROM {rows}",
-        )
 
-
-_EVENT_COLUMNS = (
-    "seq bigint",
-    "at bigint",
-    "type",
-    "job bigint",
-    "run bigint",
-    "attempt int",
-    "state",
-    "attempts int",
-    "data",
-)
 _TAKE = "UPDATE counters SET value = value + :n WHERE name = :name RETURNING value"
 _NAMED = re.compile(r"(?<!:):([a-z_]\w*)")
 
