@@ -172,13 +172,17 @@ class Picker:
 
         `starts` are those that the queue's rate still allows, `starts_of` those of each task.
         """
+        limited = self.queue_rules(queue).limited
+        if len(lanes) == 1 and not limited:
+            [(task, jobs)] = lanes.items()
+            if not self.room.tasks[task].keyed:
+                return self._fill_lane(queue, task, jobs, starts, starts_of[task])
         placed: list[InHand] = []
         heads = list(lanes.values())
         merged: Iterable[InHand] = (
             heads[0] if len(heads) == 1 else heapq.merge(*heads, key=lambda job: job.order)
         )
         bounds = {task: self.bound(queue, task, starts_of[task]) for task in lanes}
-        limited = self.queue_rules(queue).limited
         for job in merged:
             if starts is not None and len(placed) >= starts:
                 break
@@ -188,7 +192,7 @@ class Picker:
             if rules.keyed and self._key_is_full(job, rules):
                 self.picked.parked.append(job.id)
                 continue
-            if not self._place(job, rules, alone=limited or rules.hand == 1):
+            if not self._place([job], rules, alone=limited or rules.hand == 1):
                 bounds[job.task] = 0
                 continue
             placed.append(job)
@@ -196,6 +200,21 @@ class Picker:
             if limited:
                 bounds = {task: self.bound(queue, task, left) for task, left in bounds.items()}
         return placed
+
+    def _fill_lane(
+        self, queue: str, task: str, jobs: Sequence[InHand], *starts: int | None
+    ) -> list[InHand]:
+        """The same for one lane whose jobs are all alike: hand by hand instead of job by job."""
+        rules = self.room.tasks[task]
+        allowed = min((left for left in starts if left is not None), default=None)
+        most = min(len(jobs), self.bound(queue, task, allowed))
+        done = 0
+        while done < most:
+            n = self._place(jobs[done:most], rules, alone=rules.hand == 1)
+            if n == 0:
+                break
+            done += n
+        return list(jobs[:done])
 
     def _key_is_full(self, job: InHand, rules: TaskRules) -> bool:
         if job.limit_key is None:
@@ -223,27 +242,31 @@ class Picker:
         begun = sum(int(b.share * rules.hand) for b in berths if b.jobs or not b.empty)
         return begun + min(slots, empty) * rules.hand
 
-    def _place(self, job: InHand, rules: TaskRules, *, alone: bool) -> bool:
+    def _place(self, jobs: Sequence[InHand], rules: TaskRules, *, alone: bool) -> int:
+        """Place the first of a lane's jobs, as many as the next hand takes; 0: there is none."""
+        first, n = jobs[0], 1
         if rules.pool is None:
-            if self._free_slots(job.queue) <= 0:
-                return False
-            self._take_slot(job.queue)
-            self.picked.slots.append(job)
-            self.picked.begun.add(job.id)
+            if self._free_slots(first.queue) <= 0:
+                return 0
+            self._take_slot(first.queue)
+            self.picked.slots.append(first)
+            self.picked.begun.add(first.id)
         else:
             cost = 1.0 if alone else 1.0 / rules.hand
-            berth = self._berth(job.queue, rules.pool, cost, alone)
+            berth = self._berth(first.queue, rules.pool, cost, alone)
             if berth is None:
-                return False
+                return 0
             if berth.empty and not berth.jobs:
-                self.picked.begun.add(job.id)
-            berth.share -= cost
-            berth.jobs.append(job)
-        self._queues[job.queue] = self._queues.get(job.queue, 0) + 1
-        self._tasks[job.task] = self._tasks.get(job.task, 0) + 1
-        if job.limit_key is not None:
-            self._keys[job.limit_key] = self._keys.get(job.limit_key, 0) + 1
-        return True
+                self.picked.begun.add(first.id)
+            n = min(max(1, int(berth.share / cost)), len(jobs))
+            berth.share -= n * cost
+            berth.jobs += jobs[:n]
+        self._queues[first.queue] = self._queues.get(first.queue, 0) + n
+        self._tasks[first.task] = self._tasks.get(first.task, 0) + n
+        for job in jobs[:n]:
+            if job.limit_key is not None:
+                self._keys[job.limit_key] = self._keys.get(job.limit_key, 0) + 1
+        return n
 
     def _berth(self, queue: str, pool: str, cost: float, alone: bool) -> Berth | None:
         for berth in self._berths.get(pool, ()):

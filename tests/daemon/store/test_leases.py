@@ -219,3 +219,21 @@ def test_a_job_in_hand_goes_back_free_of_charge(ground: Ground) -> None:
     assert (after.state, after.attempts, after.lease) == (JobState.QUEUED, 0, 1)
     assert ground.told(placed.id) == ["step_started"]
     assert ground.take()[0].lease == 2
+
+
+def test_hands_are_filled_one_after_the_other_as_far_as_each_has_room(ground: Ground) -> None:
+    ground.add(*(job() for _ in range(20)))
+    tasks = {"work": TaskRules(pool="p", hand=4)}
+    berths = [
+        Berth(1, share=0.5, empty=False),
+        Berth(2, share=0.1, empty=False),
+        Berth(3),
+        Berth(4),
+    ]
+
+    leased = ground.do_lease(Room(slots=1, berths={"p": berths}, tasks=tasks))
+
+    filled = {berth.worker: [held.id for held in berth.jobs] for berth in leased.picked.berths}
+    assert filled == {1: [1, 2], 3: [3, 4, 5, 6]}  # for the last there is no slot
+    assert leased.picked.begun == {3}
+    assert not leased.is_all
