@@ -203,9 +203,10 @@ def _write(unit: Unit, picked: Picked) -> None:
     if not jobs:
         return
     begun = [job.id for job in jobs if job.id in picked.begun]
-    _mark(unit, begun, ", last_attempt_at = :now, started_at = :now, heartbeat_at = :now")
     unbegun = [job.id for job in jobs if job.id not in picked.begun]
-    _mark(unit, unbegun, ", started_at = NULL, heartbeat_at = NULL")
+    for ids, statement in ((begun, _BEGIN), (unbegun, _LEASE)):
+        if ids:
+            unit.among(ids, statement, node=unit.node, now=unit.now)
     for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
         unit.moved(queue, task, state, JobState.LEASED, n)
     unit.emit_all(
@@ -217,16 +218,16 @@ def _write(unit: Unit, picked: Picked) -> None:
     )
 
 
-def _mark(unit: Unit, ids: Sequence[int], begin: str) -> None:
-    unit.among(
-        ids,
-        "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
-        " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
-        " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
-        f" progress = NULL, metrics = NULL{begin} WHERE id IN {{ids}}",
-        node=unit.node,
-        now=unit.now,
-    )
+_LEASE = (
+    "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
+    " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
+    " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
+    " progress = NULL, metrics = NULL, started_at = NULL, heartbeat_at = NULL WHERE id IN {ids}"
+)
+_BEGIN = _LEASE.replace(
+    "started_at = NULL, heartbeat_at = NULL",
+    "started_at = :now, heartbeat_at = :now, last_attempt_at = :now",
+)
 
 
 def of_node(

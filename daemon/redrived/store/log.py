@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from redrived.store.rows import WORTH_A_LOOK
+from redrived.store.rows import MANY
 
 if TYPE_CHECKING:
     from redrived.store.unit import Unit
@@ -24,7 +24,7 @@ def write(unit: Unit, first: int, events: Sequence[EventRow]) -> None:
     shapes = _shapes(events)
     if shapes is None:
         lines = [(seq, *event) for seq, event in enumerate(events, first)]
-        unit.each(lines, _COLUMNS, _INSERT.format("r.type", "r.state", "r.data"))
+        unit.each(lines, _COLUMNS, _INSERT_EACH)
         return
     at, _, job, run, attempt, _, attempts, _ = zip(*events, strict=True)
     seqs = range(first, first + len(events))
@@ -43,7 +43,7 @@ def write(unit: Unit, first: int, events: Sequence[EventRow]) -> None:
 
 def _shapes(events: Sequence[EventRow]) -> dict[Shape, int] | None:
     """The shapes of many lines, numbered, where they are few: each then travels once."""
-    if len(events) < WORTH_A_LOOK:
+    if len(events) < MANY:
         return None
     shapes = set(map(_shape, events))
     return {shape: n for n, shape in enumerate(shapes)} if len(shapes) <= FEW else None
@@ -85,3 +85,4 @@ _INSERT = (
     "INSERT INTO events (seq, at, type, job, run, attempt, state, attempts, data)"
     " SELECT r.seq, r.at, {}, r.job, r.run, r.attempt, {}, r.attempts, {} FROM {{rows}}"
 )
+_INSERT_EACH = _INSERT.format("r.type", "r.state", "r.data")

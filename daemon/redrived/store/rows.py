@@ -9,13 +9,16 @@ interpreter's lock and then has to wait for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-CHUNKS = (512, 64, 8, 1)  # rows; of few sizes, because each is a statement that stays prepared
-WORTH_A_LOOK = 64  # rows, for what they have in common
+# Rows in a statement: of few sizes, because each is one that stays prepared. What is left of
+# many rows goes into the smallest that holds it, filled up with rows that are none.
+MANY = 32  # are worth a look at what they have in common
+CHUNKS = (512, 128, MANY)
+ROOM_FOR = tuple(1 << max(0, n - 1).bit_length() for n in range(MANY))
 
 Columns = tuple[str, ...]  # each is "name" (text) or "name type"
 
@@ -40,14 +43,15 @@ def from_json(is_sqlite: bool, columns: Columns) -> str:
 
 
 class Chunk(NamedTuple):
-    """Some of the rows: what is the same in all of them is said once."""
+    """Some of many rows: what is the same in all of them is said once."""
 
     size: int
-    varying: frozenset[int]  # the places of the columns that are not
+    varying: tuple[int, ...]  # the places of the columns that are not
     values: tuple[Any, ...]  # of the other columns, then row by row
 
 
 def chunks(columns: Sequence[Sequence[Any]]) -> Iterator[Chunk]:
+    """Of rows given column by column, all but the few that no chunk is filled with."""
     done, all = 0, len(columns[0])
     for size in CHUNKS:
         while all - done >= size:
@@ -56,16 +60,11 @@ def chunks(columns: Sequence[Sequence[Any]]) -> Iterator[Chunk]:
 
 
 def _chunk(columns: Sequence[Sequence[Any]], size: int) -> Chunk:
-    # By the first of them rows are told apart, and to look for others is not always worth it.
-    varying = [
-        place
-        for place, column in enumerate(columns)
-        if place == 0 or size < WORTH_A_LOOK or not _is_same(column)
-    ]
-    places = frozenset(varying)
-    same = [column[0] for place, column in enumerate(columns) if place not in places]
+    # By the first of them rows are told apart.
+    varying = [p for p, column in enumerate(columns) if p == 0 or not _is_same(column)]
+    same = [column[0] for place, column in enumerate(columns) if place not in varying]
     rows = zip(*(columns[place] for place in varying), strict=True)
-    return Chunk(size, places, (*same, *chain.from_iterable(rows)))
+    return Chunk(size, tuple(varying), (*same, *chain.from_iterable(rows)))
 
 
 def _is_same(column: Sequence[Any]) -> bool:
@@ -79,27 +78,39 @@ class Chunked(NamedTuple):
     before: tuple[str, ...]  # the parameters left of the rows
     after: tuple[str, ...]
 
-    def parameters(self, chunk: Chunk, named: Mapping[str, Any]) -> tuple[Any, ...]:
-        left = [named[name] for name in self.before]
-        return (*left, *chunk.values, *(named[name] for name in self.after))
+    def around(self, values: Iterable[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All its parameters."""
+        all = [named[name] for name in self.before]
+        all += values
+        if self.after:
+            all += [named[name] for name in self.after]
+        return tuple(all)
 
 
 _NAMED = re.compile(r":(\w+)")
 
 
-@lru_cache
-def chunked(statement: str, columns: Columns, size: int, varying: frozenset[int]) -> Chunked:
+@lru_cache(maxsize=512)
+def chunked(statement: str, columns: Columns, size: int, varying: tuple[int, ...]) -> Chunked:
+    """For a chunk of that many rows."""
     values = (f"column{place}" for place in count(1))
     names = (column.partition(" ")[0] for column in columns)
     picked = ", ".join(
         f"{next(values) if place in varying else '?'} AS {name}" for place, name in enumerate(names)
     )
     row = f"({', '.join('?' * len(varying))})"
-    source = f"(SELECT {picked} FROM (VALUES {', '.join([row] * size)})) AS r"
+    some = "" if size == 1 else " WHERE column1 IS NOT NULL"
+    source = f"(SELECT {picked} FROM (VALUES {', '.join([row] * size)}){some}) AS r"
     return _around(source, *statement.split("{rows}"))
 
 
-@lru_cache
+@lru_cache(maxsize=512)
+def few(statement: str, columns: Columns, size: int) -> Chunked:
+    """For so few rows, or fewer, that it is not worth a look what they have in common."""
+    return chunked(statement, columns, size, tuple(range(len(columns))))
+
+
+@lru_cache(maxsize=512)
 def among(statement: str, size: int) -> Chunked:
     """The same for a statement `IN {ids}`: of these rows only their ids are needed."""
     return _around(f"({', '.join('?' * size)})", *statement.split("{ids}"))

@@ -90,11 +90,7 @@ def _write_done(unit: Unit, done: Sequence[Completed]) -> None:
     changed = unit.each_of(
         (job, lease, began, ended, result, metrics),
         _DONE_COLUMNS,
-        "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
-        " started_at = coalesce(r.began_at, started_at),"
-        " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result, metrics = r.metrics,"
-        " error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
-        f" ending = NULL, ending_by = NULL FROM {{rows}} WHERE {IS_CURRENT}",
+        _DONE,
     )
     confirm(unit, changed, len(done))
     events: list[EventRow] = []
@@ -118,6 +114,13 @@ def _write_done(unit: Unit, done: Sequence[Completed]) -> None:
     )
 
 
+_DONE = (
+    "UPDATE jobs SET state = 'done', finished_at = r.ended_at,"
+    " started_at = coalesce(r.began_at, started_at),"
+    " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result,"
+    " metrics = r.metrics, error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
+    f" ending = NULL, ending_by = NULL FROM {{rows}} WHERE {IS_CURRENT}"
+)
 _DONE_COLUMNS = (
     "job bigint",
     "lease bigint",

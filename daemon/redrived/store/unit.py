@@ -23,7 +23,7 @@ from redrived.store.answers import DriverRows, Rows
 from redrived.store.database import Database
 from redrived.store.log import EventRow
 from redrived.store.receipts import WRITE, Receipt
-from redrived.store.rows import Columns, among, as_one, chunked, chunks
+from redrived.store.rows import CHUNKS, MANY, ROOM_FOR, Columns, among, as_one, chunked, chunks, few
 from redrived.store.tables import DUE, HELD, READY
 
 Tally = tuple[str, str, str]  # queue, task, state, or a word of these:
@@ -108,32 +108,46 @@ class Unit:
 
         Answers how many rows of its table it changed.
         """
-        return self.each_of(list(zip(*rows, strict=True)), columns, statement, **parameters)
+        if not rows:
+            return 0
+        if self._driver is None:
+            one = statement.replace("{rows}", self.database.rows(*columns))
+            return self.over(rows, one, **parameters).rowcount
+        if len(rows) >= MANY:
+            return self.each_of(list(zip(*rows, strict=True)), columns, statement, **parameters)
+        size = ROOM_FOR[len(rows)]
+        by_chunk = few(statement, columns, size)
+        values = [value for row in rows for value in row]
+        values += [None] * ((size - len(rows)) * len(columns))
+        return self._driver.execute(by_chunk.text, by_chunk.around(values, parameters)).rowcount
 
     def each_of(
         self, values: Sequence[Sequence[Any]], columns: Columns, statement: str, **parameters: Any
     ) -> int:
         """The same for rows that are given column by column."""
-        if not values:
-            return 0
-        if self._driver is None:
-            one = statement.replace("{rows}", self.database.rows(*columns))
-            return self.over(list(zip(*values, strict=True)), one, **parameters).rowcount
-        changed = 0
+        if self._driver is None or len(values[0]) < MANY:
+            return self.each(list(zip(*values, strict=True)), columns, statement, **parameters)
+        done = changed = 0
         for chunk in chunks(values):
             by_chunk = chunked(statement, columns, chunk.size, chunk.varying)
-            all = by_chunk.parameters(chunk, parameters)
+            all = by_chunk.around(chunk.values, parameters)
             changed += self._driver.execute(by_chunk.text, all).rowcount
-        return changed
+            done += chunk.size
+        left = list(zip(*(column[done:] for column in values), strict=True))
+        return changed + self.each(left, columns, statement, **parameters)
 
     def among(self, ids: Sequence[int], statement: str, **parameters: Any) -> None:
         """Run a statement with `IN {ids}` over rows that have nothing to do with each other."""
         if self._driver is None:
             self.execute(statement.replace("IN {ids}", "= ANY(:ids)"), ids=list(ids), **parameters)
             return
-        for chunk in chunks([ids]):
-            by_chunk = among(statement, chunk.size)
-            self._driver.execute(by_chunk.text, by_chunk.parameters(chunk, parameters))
+        for done in range(0, len(ids), CHUNKS[0]):
+            some = ids[done : done + CHUNKS[0]]
+            size = CHUNKS[0] if len(some) >= MANY else ROOM_FOR[len(some)]
+            by_chunk = among(statement, size)
+            # One that is named twice is still one.
+            all = by_chunk.around([*some, *some[-1:] * (size - len(some))], parameters)
+            self._driver.execute(by_chunk.text, all)
 
     def fetch(
         self, rows: msgspec.json.Decoder[Records], columns: Sequence[str], rest: str, **named: Any

@@ -132,6 +132,10 @@ def test_no_change_reads_a_whole_table(full: Ground) -> None:
         work_through(full)
         work_off(full)
 
+        for n in (3, 50):
+            full.add(*[NewJob(task="work", queue="default")] * n)
+            full.do(complete, [full.completed(job) for job in full.take(n)])
+
     assert len(asked) > 60
     assert whole_tables_read(full.database, asked) == []
 
