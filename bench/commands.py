@@ -29,6 +29,7 @@ from spawning import AT_ONCE, bare, commands_per_second, supervised
 
 from redrive.clock import SystemClock
 from redrive.protocol.commands import Enqueue, JobOrder
+from redrived.__main__ import GARBAGE
 from redrived.engine import intake
 from redrived.engine.engine import Engine
 from redrived.processes.parent import become_parent
@@ -120,6 +121,7 @@ async def main(chosen: argparse.Namespace) -> None:
     become_parent()
     gc.collect()  # as the daemon does, too
     gc.freeze()
+    gc.set_threshold(GARBAGE)
     report = Report(
         "commands",
         "Shell commands",
