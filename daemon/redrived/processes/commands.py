@@ -74,7 +74,7 @@ class Commands:
             return run
 
     def _make_folder(self) -> None:
-        """Before each command, too: what cleans a machine's temporary files may take it away."""
+        """Before each use, too: what cleans a machine's temporary files may take it away."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _exited(self, runs: list[CommandRun]) -> None:
@@ -119,10 +119,10 @@ class Commands:
             "REDRIVE_ATTEMPT": command.name,
             OWNER: self._trees.owner,
         }
-        self._make_folder()
         if command.run:
             env["REDRIVE_RUN"] = command.run
         if isinstance(command.line, str):
+            self._make_folder()
             path = self._folder / f"{command.name}.json"
             env |= arguments(command.args) | {"REDRIVE_ARGS": str(path)}
             cleanup.callback(path.unlink, missing_ok=True)
@@ -130,6 +130,7 @@ class Commands:
         else:
             check_words(command.line)
         if on_notice is not None:
+            self._make_folder()
             heard = NotifySocket(str(self._folder / f"{command.name}.notify"), on_notice)
             cleanup.callback(heard.close)
             env["NOTIFY_SOCKET"] = heard.path
