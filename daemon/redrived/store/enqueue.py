@@ -70,6 +70,12 @@ _COLUMNS = (
     "batch",
     "pinned",
 )
+_NAMES = ", ".join(column.partition(" ")[0] for column in _COLUMNS)
+_INSERT = (
+    f"INSERT INTO jobs ({_NAMES}, state, attempts, life, lease, executions, created_at,"
+    " life_started_at, lost, unknowns, manual_retries, interruptions, snoozes)"
+    f" SELECT {_NAMES}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0, 0 FROM {{rows}}"
+)
 
 
 def enqueue(unit: Unit, orders: Sequence[Order]) -> list[list[Placed]]:
@@ -81,7 +87,7 @@ def enqueue(unit: Unit, orders: Sequence[Order]) -> list[list[Placed]]:
     events: list[EventRow] = []
     placed = [list(_place(unit, order, ids, bearers, rows, events)) for order in orders]
     if rows:
-        _insert(unit, rows)
+        unit.each(rows, _COLUMNS, _INSERT, now=unit.now)
         unit.emit_all(events)
     return placed
 
@@ -146,15 +152,3 @@ def living(unit: Unit, keys: Sequence[str]) -> dict[str, Placed]:
         " WHERE jobs.unique_key IS NOT NULL AND jobs.state IN ('queued', 'leased', 'retry')",
     )
     return {key: Placed(id, JobState(state), created=False) for key, id, state in found}
-
-
-def _insert(unit: Unit, rows: list[tuple[object, ...]]) -> None:
-    names = ", ".join(column.partition(" ")[0] for column in _COLUMNS)
-    unit.each(
-        rows,
-        _COLUMNS,
-        f"INSERT INTO jobs ({names}, state, attempts, life, lease, executions, created_at,"
-        " life_started_at, lost, unknowns, manual_retries, interruptions, snoozes)"
-        f" SELECT {names}, 'queued', 0, 1, 0, 0, :now, :now, 0, 0, 0, 0, 0 FROM {{rows}}",
-        now=unit.now,
-    )

@@ -142,11 +142,11 @@ class Unit:
             self.execute(statement.replace("IN {ids}", "= ANY(:ids)"), ids=list(ids), **parameters)
             return
         for done in range(0, len(ids), CHUNKS[0]):
-            some = ids[done : done + CHUNKS[0]]
+            some = list(ids[done : done + CHUNKS[0]])
             size = CHUNKS[0] if len(some) >= MANY else ROOM_FOR[len(some)]
             by_chunk = among(statement, size)
             # One that is named twice is still one.
-            all = by_chunk.around([*some, *some[-1:] * (size - len(some))], parameters)
+            all = by_chunk.around(some + some[-1:] * (size - len(some)), parameters)
             self._driver.execute(by_chunk.text, all)
 
     def fetch(
@@ -248,7 +248,7 @@ class Unit:
         changed = {tally: n for tally, n in moves.items() if n}
         if changed:
             rows = [(*tally, n) for tally, n in sorted(changed.items())]
-            self._count(rows)
+            self.each(rows, _COUNT_COLUMNS, _COUNT, node=self.node)
         if self._receipts:
             self.execute(WRITE, at=self.now, requests=to_json(self._receipts))
         first = 0
@@ -266,17 +266,13 @@ class Unit:
             self._gate_opens_at,
         )
 
-    def _count(self, rows: list[tuple[str, str, str, int]]) -> None:
-        source = self.database.rows("queue", "task", "state", "change bigint")
-        self.over(
-            rows,
-            "INSERT INTO tallies (node, queue, task, state, n)"
-            f" SELECT :node, r.queue, r.task, r.state, r.change FROM {source} WHERE true"
-            " ON CONFLICT (node, queue, task, state) DO UPDATE SET n = tallies.n + excluded.n",
-            node=self.node,
-        )
 
-
+_COUNT_COLUMNS = ("queue", "task", "state", "change bigint")
+_COUNT = (
+    "INSERT INTO tallies (node, queue, task, state, n)"
+    " SELECT :node, r.queue, r.task, r.state, r.change FROM {rows} WHERE true"
+    " ON CONFLICT (node, queue, task, state) DO UPDATE SET n = tallies.n + excluded.n"
+)
 _TAKE = "UPDATE counters SET value = value + :n WHERE name = :name RETURNING value"
 _NAMED = re.compile(r"(?<!:):([a-z_]\w*)")
 

@@ -82,6 +82,7 @@ class Writer:
         self._untidy = False
         self._alone = 0  # how many of those that come next are to have a commit each
         self._doubt: Doubt | None = None
+        self._connection: Connection | None = None  # the thread's, between groups too
         self._stopping = False
         self._stop_by = float("inf")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -147,6 +148,12 @@ class Writer:
     # ---- in the thread -------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._let_go()
+
+    def _work(self) -> None:
         pause = 0.0
         while group := self._next_group():
             try:
@@ -181,7 +188,9 @@ class Writer:
             return self._try(group, careful=True)
 
     def _try(self, group: list[Entry[Any, Any]], *, careful: bool = False) -> Landed:
-        with self.database.writers.connect() as connection:
+        # To take it from its pool and put it back costs as much as a small change.
+        connection = self._connection = self._connection or self.database.writers.connect()
+        try:
             if self._doubt is not None and (landed := self._landed_after_all(connection)):
                 return landed
             with connection.begin():
@@ -190,9 +199,17 @@ class Writer:
                 landed = run_group(unit, group, self._take_standing)
                 if transaction is not None:
                     self._doubt = Doubt(transaction, group, landed)
-            self._doubt = None
-            self.groups += 1
-            return landed
+        except BaseException:
+            self._let_go()  # in whatever state it is: the next group gets a sound one
+            raise
+        self._doubt = None
+        self.groups += 1
+        return landed
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _take_standing(self) -> Entry[Any, Any] | None:
         with self._wake:
