@@ -21,7 +21,7 @@ from redrived.processes.environment import arguments, check_words, inherited
 from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
 from redrived.processes.output import Output, Outputs
-from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn
+from redrived.processes.spawn import CannotRun, end_at_once, handle_of, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,14 @@ class Commands:
             tree, pidfd = self._hold(pid, command, cleanup)
             kept = cleanup.pop_all()
             run = CommandRun(command, output, self._trees, tree, kept, on_exit, on_gone)
-            self._exits.watch(pidfd, run)
+            try:
+                self._exits.watch(pidfd, run)
+            except OSError as error:  # no memory, or no more watches for this user
+                with kept:
+                    os.close(pidfd)
+                    end_at_once(pid)
+                    self._trees.release(tree)
+                raise no_room(error) from error
             return run
 
     def _make_folder(self) -> None:

@@ -55,13 +55,18 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
 
 
 def handle_of(pid: int) -> int:
-    """A pidfd of a program just started; without one nobody would see its exit, and it is ended."""
+    """A pidfd of a program just started, or it is ended."""
     try:
         return os.pidfd_open(pid)
     except OSError as error:
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        end_at_once(pid)
         raise no_room(error) from error
+
+
+def end_at_once(pid: int) -> None:
+    """End a program just started, whose exit nobody would see."""
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def limited(argv: list[str], limits: Limits) -> list[str]:

@@ -20,8 +20,9 @@ import psutil
 import pytest
 
 from redrive.config.sections import Limits
-from redrived.processes.command import Exit
+from redrived.processes.command import CommandRun, Exit
 from redrived.processes.environment import UnfitArguments
+from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice
 from redrived.processes.spawn import NoRoom
 from support.processes import PATIENCE, Workshop, eventually, is_alive
@@ -322,6 +323,28 @@ async def test_without_descriptors_nothing_starts_and_what_runs_goes_on(workshop
     assert set(refusals) == {f"cannot start a command now: {os.strerror(errno.EMFILE)}"}
     assert is_alive(running.tree.pid)
     await running.end(grace=0)
+
+
+async def test_a_command_whose_exit_nobody_would_see_does_not_run(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def watch(_: object, __: int, run: CommandRun) -> None:
+        started.append(run.tree.pid)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # fs.epoll.max_user_watches
+
+    await workshop.exit_of(["true"])
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(Exits, "watch", watch)
+        with pytest.raises(NoRoom, match="cannot start a command"):
+            workshop.running(["sleep", "300"])
+
+    assert started
+    assert not any(map(psutil.pid_exists, started))
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert (await workshop.exit_of(["true"])).code == 0
 
 
 @contextmanager
