@@ -27,6 +27,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
         checks=[
             *await _what_the_store_says(engine),
             *_pools(engine),
+            *_commands(engine),
             *await asyncio.to_thread(_disk, engine),
             *_breakers(engine),
             await asyncio.to_thread(_config, engine),
@@ -94,6 +95,11 @@ def _pools(engine: Engine) -> Iterator[Check]:
             text=pool.trouble or f"{len(pool.workers)} workers, {pool.busy} busy",
             hint=f"[pools.{pool.name}] says which interpreter; its jobs wait until it works",
         )
+
+
+def _commands(engine: Engine) -> Iterator[Check]:
+    if (trouble := engine.commands.trouble) is not None:
+        yield Check(name="commands", ok=False, text=trouble.message, hint=trouble.hint)
 
 
 def _disk(engine: Engine) -> list[Check]:

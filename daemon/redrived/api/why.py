@@ -96,6 +96,9 @@ def _circumstances(
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,
         pool_trouble=pool.trouble if pool else None,
+        command_trouble=engine.commands.trouble
+        if definition and definition.kind == "command"
+        else None,
         workers=sum(worker.can_work for worker in workers),
         idle_workers=sum(worker.can_work and not worker.is_busy for worker in workers),
         starting_workers=sum(worker.is_starting for worker in workers),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from redrive.clock import SECOND, Clock
+from redrive.clock import Clock
 from redrive.deciding import facts
 from redrive.deciding.facts import Facts
 from redrive.deciding.verdict import Verdict, decide
@@ -49,8 +49,6 @@ from redrived.store.settle import Completed, complete, end
 from redrived.store.store import Store
 
 log = logging.getLogger(__name__)
-
-NO_ROOM_PAUSE = 1.0  # seconds until a job that found no room on the machine is tried again
 
 
 class Settler:
@@ -227,13 +225,6 @@ class Settler:
         """A defect of ours, at the cost of this job: others, and slots, wait behind it."""
         log.exception("job %d cannot be started", job.id)
         self.unfit(job, began_at, f"it cannot be started: {error}", "cannot_start")
-
-    def no_room(self, job: InHand, began_at: int | None, why: str) -> None:
-        """The machine has nothing left to run it with: it waits a moment, at no cost."""
-        log.warning("job %d waits a moment: %s", job.id, why)
-        now = self._clock.now()
-        later = now + round(NO_ROOM_PAUSE * SECOND)
-        self._interrupted(job, now, why, began_at=began_at, available_at=later)
 
     def put_back(self, job: InHand, why: str, *, has_begun: bool) -> None:
         """It was leased and will not be started; whether its begin is in the log."""

@@ -17,6 +17,7 @@ from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
 from redrive.protocol.queries import WhyReply
 from redrive.protocol.rows import Pause
+from redrived.processes.spawn import NoRoom
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):
@@ -35,6 +36,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     is_draining: bool = False
     pool: str | None = None
     pool_trouble: str | None = None
+    command_trouble: NoRoom | None = None  # of a command that could not be started
     workers: int = 0  # of its pool that do work
     idle_workers: int = 0
     starting_workers: int = 0
@@ -139,7 +141,9 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         why = at.pool_trouble or ("its first is starting" if at.starting_workers else "")
         text = ": ".join(filter(None, [f"pool {at.pool} has no worker that works", why]))
         return "no_pool", text, {"pool": at.pool}, f"look at [pools.{at.pool}] and `redrive doctor`"
-    return _limit(job, at) or _no_room(job, at)
+    if at.command_trouble is not None:
+        return "no_room", at.command_trouble.message, {}, at.command_trouble.hint
+    return _limit(job, at) or _no_slot(job, at)
 
 
 def _by_whom(pause: Pause) -> str:
@@ -179,7 +183,7 @@ def _limit(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str] 
     return None
 
 
-def _no_room(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
+def _no_slot(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:
     """What is full, or who goes first."""
     if at.busy + at.reserved >= at.slots:
         kept = f", {at.reserved} kept for other queues" if at.reserved else ""

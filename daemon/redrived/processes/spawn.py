@@ -18,6 +18,13 @@ from redrive.errors import TryLater
 from redrived.processes.posix_spawn import posix_spawn
 
 _NO_ROOM = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_HINTS = {
+    errno.EAGAIN: "raise TasksMax of the service, or lower [daemon] concurrency",
+    errno.ENOMEM: "the machine has no memory left: lower [daemon] concurrency",
+    errno.EMFILE: "raise LimitNOFILE of the service, or lower [daemon] concurrency",
+    errno.ENFILE: "the machine has too many files open: raise fs.file-max, or find who has them",
+    errno.ENOSPC: "make room on the disk of [daemon] runtime_dir and state_dir",
+}
 
 # Where programs were found, by name, PATH and folder; one that has moved is looked for again.
 _found: dict[tuple[str, str, str], str] = {}
@@ -92,7 +99,7 @@ def limited(argv: list[str], limits: Limits) -> list[str]:
 def no_room(error: OSError) -> NoRoom:
     return NoRoom(
         f"cannot start a command now: {error.strerror or error}",
-        hint="lower [daemon] concurrency, or raise the limits of the service",
+        hint=_HINTS.get(error.errno or 0, "`redrive doctor` looks at its folders and limits"),
     )
 
 
