@@ -160,6 +160,11 @@ class Metrics:
             ("slots", "Jobs that may run at once", slots),
             ("store_backlog", "Changes that wait for the writer", writer.backlog),
             ("store_trouble", "1 while the store is in trouble", writer.trouble is not None),
+            (
+                "command_trouble",
+                "1 while no command can be started",
+                engine.commands.trouble is not None,
+            ),
             ("draining", "1 while nothing new begins", not engine.dispatcher.is_open),
             ("healthy", "1 while the watchdog is fed", self._health.ailment is None),
             ("loop_lag_seconds", "By how much the loop last came late", self._health.lag),

@@ -97,7 +97,11 @@ async def looked(bench: Bench, id: int) -> tuple[Any, ...]:
     engine = bench.engine
     reply = await why(engine, TESTER, Why(id=str(id)))
     found = [(each.kind, each.text) for each in (await status(engine, TESTER, Status())).attention]
-    checks = [(c.name, c.text, c.hint) for c in (await doctor(engine, TESTER, Doctor())).checks if not c.ok]
+    checks = [
+        (c.name, c.text, c.hint)
+        for c in (await doctor(engine, TESTER, Doctor())).checks
+        if not c.ok
+    ]
     return (reply.code, reply.text, reply.hint), found, checks
 
 
