@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from redrive.deciding.because import spell
 from redrive.deciding.standing import retrying, why_dead
+from redrive.errors import RedriveError
 from redrive.instants import SECOND, iso
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
 from redrive.protocol.queries import WhyReply
 from redrive.protocol.rows import Pause
-from redrived.processes.spawn import NoRoom
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     is_draining: bool = False
     pool: str | None = None
     pool_trouble: str | None = None
-    command_trouble: NoRoom | None = None  # of a command that could not be started
+    command_trouble: RedriveError | None = None  # why no command can be started now
     workers: int = 0  # of its pool that do work
     idle_workers: int = 0
     starting_workers: int = 0

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 # many rows goes into the smallest that holds it, filled up with rows that are none.
 MANY = 32  # are worth a look at what they have in common
 CHUNKS = (512, 128, MANY)
-ROOM_FOR = tuple(1 << max(0, n - 1).bit_length() for n in range(MANY))
 
 Columns = tuple[str, ...]  # each is "name" (text) or "name type"
 
@@ -42,6 +41,11 @@ def from_json(is_sqlite: bool, columns: Columns) -> str:
     return f"(SELECT o - 1 AS n, {', '.join(picked)} FROM {source} WHERE {few}) AS r"
 
 
+def room_for(n: int) -> int:
+    """The size of the smallest statement that holds so many."""
+    return 1 << (n - 1).bit_length()
+
+
 class Chunk(NamedTuple):
     """Some of many rows: what is the same in all of them is said once."""
 
@@ -52,9 +56,9 @@ class Chunk(NamedTuple):
 
 def chunks(columns: Sequence[Sequence[Any]]) -> Iterator[Chunk]:
     """Of rows given column by column, all but the few that no chunk is filled with."""
-    done, all = 0, len(columns[0])
+    done, total = 0, len(columns[0])
     for size in CHUNKS:
-        while all - done >= size:
+        while total - done >= size:
             yield _chunk([column[done : done + size] for column in columns], size)
             done += size
 
@@ -80,11 +84,11 @@ class Chunked(NamedTuple):
 
     def around(self, values: Iterable[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """All its parameters."""
-        all = [named[name] for name in self.before]
-        all += values
+        parameters = [named[name] for name in self.before]
+        parameters += values
         if self.after:
-            all += [named[name] for name in self.after]
-        return tuple(all)
+            parameters += [named[name] for name in self.after]
+        return tuple(parameters)
 
 
 _NAMED = re.compile(r":(\w+)")

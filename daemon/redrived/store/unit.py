@@ -23,7 +23,7 @@ from redrived.store.answers import DriverRows, Rows
 from redrived.store.database import Database
 from redrived.store.log import EventRow
 from redrived.store.receipts import WRITE, Receipt
-from redrived.store.rows import CHUNKS, MANY, ROOM_FOR, Columns, among, as_one, chunked, chunks, few
+from redrived.store.rows import CHUNKS, MANY, Columns, among, as_one, chunked, chunks, few, room_for
 from redrived.store.tables import DUE, HELD, READY
 
 Tally = tuple[str, str, str]  # queue, task, state, or a word of these:
@@ -115,7 +115,7 @@ class Unit:
             return self.over(rows, one, **parameters).rowcount
         if len(rows) >= MANY:
             return self.each_of(list(zip(*rows, strict=True)), columns, statement, **parameters)
-        size = ROOM_FOR[len(rows)]
+        size = room_for(len(rows))
         by_chunk = few(statement, columns, size)
         values = [value for row in rows for value in row]
         values += [None] * ((size - len(rows)) * len(columns))
@@ -130,8 +130,8 @@ class Unit:
         done = changed = 0
         for chunk in chunks(values):
             by_chunk = chunked(statement, columns, chunk.size, chunk.varying)
-            all = by_chunk.around(chunk.values, parameters)
-            changed += self._driver.execute(by_chunk.text, all).rowcount
+            sent = by_chunk.around(chunk.values, parameters)
+            changed += self._driver.execute(by_chunk.text, sent).rowcount
             done += chunk.size
         left = list(zip(*(column[done:] for column in values), strict=True))
         return changed + self.each(left, columns, statement, **parameters)
@@ -143,11 +143,9 @@ class Unit:
             return
         for done in range(0, len(ids), CHUNKS[0]):
             some = list(ids[done : done + CHUNKS[0]])
-            size = CHUNKS[0] if len(some) >= MANY else ROOM_FOR[len(some)]
-            by_chunk = among(statement, size)
-            # One that is named twice is still one.
-            all = by_chunk.around(some + some[-1:] * (size - len(some)), parameters)
-            self._driver.execute(by_chunk.text, all)
+            some += some[-1:] * (room_for(len(some)) - len(some))  # named twice, it is still one
+            by_chunk = among(statement, len(some))
+            self._driver.execute(by_chunk.text, by_chunk.around(some, parameters))
 
     def fetch(
         self, rows: msgspec.json.Decoder[Records], columns: Sequence[str], rest: str, **named: Any

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,12 @@ START = Commands.start
 
 
 @pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Full]:
+def full(monkeypatch: pytest.MonkeyPatch) -> Full:
     machine = Full()
     monkeypatch.setattr(Commands, "start", lambda *args, **named: machine.start(*args, **named))
     monkeypatch.setattr(command_runner, "REST", 0.05)
     monkeypatch.setattr(command_runner, "LONGEST_REST", 0.1)
-    yield machine
+    return machine
 
 
 async def refusals(machine: Full, n: int) -> None:
