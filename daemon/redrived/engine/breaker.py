@@ -67,26 +67,26 @@ class Breakers:
     def all(self) -> list[Breaker]:
         return list(self._open.values())
 
-    def note(self, task: str, *, failed_transiently: bool) -> None:
-        """An attempt of the task has ended."""
+    def note(self, task: str, *, failed_transiently: bool, n: int = 1) -> None:
+        """Attempts of the task have ended."""
         definition = self.definitions.tasks.get(task)
         settings = definition.task.breaker if definition else None
         if settings is None:
             return
         breaker = self._open.get(task)
         if breaker is None:
-            self._count(task, settings, failed_transiently)
+            self._count(task, settings, failed_transiently, n)
         elif not failed_transiently:
             self._windows.pop(task, None)
             self._change(replace(breaker, state="closed", why="a probe did not fail"))
         elif breaker.state == "probing":
             self._wait(breaker, settings)
 
-    def _count(self, task: str, settings: Settings, failed: bool) -> None:
+    def _count(self, task: str, settings: Settings, failed: bool, n: int) -> None:
         window = self._windows.get(task)
         if window is None or window.seconds != settings.window:
             window = self._windows[task] = Window(settings.window)
-        window.note(self._clock.monotonic(), failed=failed)
+        window.note(self._clock.monotonic(), failed=failed, n=n)
         failures, ends = window.failures, window.ends
         if ends < settings.at_least or failures / ends < settings.share:
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 
 from redrived.engine.attempt import Attempt
 from redrived.store.unit import Landed
@@ -25,6 +26,14 @@ class Histogram:
         self.counts[bisect_left(self.BOUNDS, value)] += 1
         self.total += value
 
+    def note_all(self, values: Sequence[float]) -> None:
+        if max(values) <= self.BOUNDS[0]:  # as of thousands that do next to nothing
+            self.counts[0] += len(values)
+            self.total += sum(values)
+            return
+        for value in values:
+            self.note(value)
+
 
 class Measures:
     """Used by the main loop only."""
@@ -35,15 +44,15 @@ class Measures:
         self.events: Counter[str] = Counter()  # by type, of this node
         self.writes = Histogram()  # from asking for a change to its being on disk
 
-    def ended(self, task: str, became: str) -> None:
-        self.attempts[task, became] += 1
+    def ended(self, task: str, became: str, n: int) -> None:
+        self.attempts[task, became] += n
 
-    def ran(self, task: str, seconds: float) -> None:
-        self.durations.setdefault(task, Histogram()).note(seconds)
+    def ran(self, task: str, seconds: Sequence[float]) -> None:
+        self.durations.setdefault(task, Histogram()).note_all(seconds)
 
     def over(self, attempt: Attempt, now: float) -> None:
         if attempt.definition.pool is None:  # workers tell of theirs themselves
-            self.ran(attempt.job.task, now - attempt.since)
+            self.ran(attempt.job.task, [now - attempt.since])
 
     def landed(self, landed: Landed) -> None:
         self.events.update(event[1] for event in landed.events)

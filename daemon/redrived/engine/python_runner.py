@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -48,7 +48,7 @@ class PythonRunner:
     ) -> None:
         self.pools: dict[str, Pool] = {}
         self.on_begun: Callable[[Attempt], None] = lambda attempt: None
-        self.when_ran: list[Callable[[str, float], None]] = []  # the task, its seconds
+        self.when_ran: list[Callable[[str, Sequence[float]], None]] = []  # a task, seconds of each
         self._store = store
         self._clock = clock
         self._attempts = attempts
@@ -129,7 +129,7 @@ class PythonRunner:
     def reported(self, worker: Worker, reports: list[wire.Report]) -> None:
         hand = self._hands.get(worker, {})
         done: list[Completed] = []
-        spent: dict[str, list[int]] = {}
+        spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
         for report in reports:
             job = hand.pop(report.job, None)
             if job is None:
@@ -139,9 +139,7 @@ class PythonRunner:
                 self._renew(worker, job, report)
                 continue
             attempt = self._attempts.pop(report.job, report.lease)
-            pace = spent.setdefault(job.task, [0, 0])
-            pace[0] += 1
-            pace[1] += report.took
+            spent[job.task].append(report.took / 1_000_000)
             if self._is_marked_by(job):
                 worker.retire()
             try:
@@ -152,15 +150,15 @@ class PythonRunner:
                 began_at = None if attempt else self._clock.now()
                 why = f"what it reported makes no sense: {problem}"
                 self._settler.unfit(job, began_at, why, "invalid_report")
-        for task, (jobs, took) in spent.items():
-            self._pace.note(task, jobs, took / 1_000_000)
+        for task, spans in spent.items():
+            self._pace.note(task, len(spans), sum(spans))
+            for tell in self.when_ran:
+                tell(task, spans)
         self._settler.completed(done)
         self._settler.freed()
 
     def _ended(self, job: InHand, attempt: Attempt | None, report: wire.Report) -> Completed | None:
         """A success, to be told with others; anything else is settled here."""
-        for tell in self.when_ran:
-            tell(job.task, report.took / 1_000_000)
         ended_at = report.began + report.took
         too_long = report.wrote and self._cut_output(job)
         if report.progress is not None:

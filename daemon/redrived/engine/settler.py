@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,7 +60,8 @@ class Settler:
     ) -> None:
         self.definitions = definitions
         self.when_freed: list[Callable[[], None]] = []  # called whenever room may have become free
-        self.when_ended: list[Callable[[str, str], None]] = []  # the task, what its job became
+        # The task, what its jobs became, how many.
+        self.when_ended: list[Callable[[str, str, int], None]] = []
         self._store = store
         self._breakers = breakers
         self._clock = clock
@@ -69,11 +71,10 @@ class Settler:
     def completed(self, done: Sequence[Completed]) -> None:
         if done:
             self._store.post(complete, done)
-            for job in done:
-                self._breakers.note(job.task, failed_transiently=False)
-            for tell in self.when_ended:
-                for job in done:
-                    tell(job.task, JobState.DONE)
+            for task, n in Counter([job.task for job in done]).items():
+                self._breakers.note(task, failed_transiently=False, n=n)
+                for tell in self.when_ended:
+                    tell(task, JobState.DONE, n)
 
     def gave_back(self, jobs: Sequence[InHand]) -> None:
         """Jobs that never began return free of charge."""
@@ -340,6 +341,6 @@ class Settler:
         events: Sequence[tuple[str, dict[str, Any]]],
     ) -> None:
         for tell in self.when_ended:
-            tell(told.job.task, found.state)
+            tell(told.job.task, found.state, 1)
         self._store.post(end, ended_row(told, found, error, events))
         self.freed()

@@ -24,7 +24,7 @@ class Window:
         self.failures = 0
         self._parts: deque[_Part] = deque()
 
-    def note(self, now: float, *, failed: bool) -> None:
+    def note(self, now: float, *, failed: bool, n: int = 1) -> None:
         while self._parts and self._parts[0].began < now - self.seconds:
             old = self._parts.popleft()
             self.ends -= old.ends
@@ -32,5 +32,5 @@ class Window:
         if not self._parts or now - self._parts[-1].began > self.seconds / PARTS:
             self._parts.append(_Part(now))
         for counts in (self, self._parts[-1]):
-            counts.ends += 1
-            counts.failures += failed
+            counts.ends += n
+            counts.failures += n * failed
