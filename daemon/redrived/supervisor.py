@@ -17,7 +17,7 @@ from redrive import __version__
 from redrive.clock import SystemClock
 from redrive.config import Loaded, node_name, runtime_dir, state_dir, store_url
 from redrive.errors import RedriveError
-from redrived import memory
+from redrived import descriptors, memory
 from redrived.api.bridge import Bridge
 from redrived.bus import Bus
 from redrived.engine.attempt import Ending
@@ -63,6 +63,7 @@ class Supervisor:
             lock.take()
         try:
             become_parent()
+            descriptors.provide(self.config.daemon.concurrency)
             # Relative to the config, as everything in it; starting a command is cheapest here.
             os.chdir(self.config.folder)
             self._listen_for_signals()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -93,9 +95,29 @@ command = "until [ -e go ]; do sleep 0.5; done"
             "no descriptors left",
             every=0.5,
         )
+        for _ in range(20):  # whoever comes now is answered
+            with daemon.client() as client:
+                assert client.status().states["queued"] > 100
         (tmp_path / "go").touch()
         daemon.until_all_ended()
 
         states = Counter(daemon.job(id).state for id in ids[::10])
         assert set(states) == {JobState.DONE}
         daemon.check_execution_counts(ids[::10])
+
+
+def test_connections_that_take_all_descriptors_do_not_end_the_daemon(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start(open_files=256)
+        daemon.until_ended(daemon.enqueue("say"))  # who is there already stays
+        places = [str(tmp_path / "run" / name) for name in ("control", "query", "events")]
+        with ExitStack() as open_ones:
+            for n in range(300):
+                one = open_ones.enter_context(socket.socket(socket.AF_UNIX))
+                with suppress(OSError):  # it may be sent away before it knows that it is in
+                    one.connect(places[n % len(places)])
+                daemon.ask.status()  # by now it has been seen
+            waits = daemon.enqueue("say")
+        assert daemon.until_ended(waits).state is JobState.DONE
+        with daemon.client() as client:
+            assert client.status().states["done"] == 2

@@ -17,6 +17,7 @@ from msgspec import Struct
 from zmq.utils.monitor import parse_monitor_message
 
 from redrive.pump import Pump
+from redrived import descriptors
 from redrived.bus.peers import Credentials, user_name
 from redrived.seldom import Seldom
 
@@ -89,6 +90,14 @@ class Connections:
             if whose is None:
                 return
             self._open[descriptor] = _Connection(whose, _inode(connection))
+            if descriptors.are_nearly_gone():
+                self._seldom.warn(
+                    "the daemon has next to no descriptors left; a connection to the %s socket is"
+                    " ended: raise LimitNOFILE of the service",
+                    self._name,
+                )
+                _end(connection)
+                return
             account = _account(whose)
             if sum(_account(known.whose) == account for known in self._open.values()) > MOST:
                 self._seldom.warn(

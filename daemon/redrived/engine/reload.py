@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from redrive.config import Config, ConfigRejected, Plan, changes, load
 from redrive.errors import ConfigProblem, RedriveError
 from redrive.protocol.commands import ReloadReply
-from redrived import logs
+from redrived import descriptors, logs
 from redrived.store import ranks, tallies
 from redrived.store.say import Said, say
 from redrived.store.tallies import Counts
@@ -83,6 +83,7 @@ class Reloader:
             await engine.store.submit(say, _told(by, plan, notes))
             old = engine.definitions.config
             await engine.pipelines.register(new)
+            descriptors.provide(new.daemon.concurrency)
             engine.use(new)
             if any(key.startswith("daemon.log_") for key in _keys(plan)):
                 logs.set_up(new.daemon.log_level, new.daemon.log_format)

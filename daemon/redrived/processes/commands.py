@@ -6,6 +6,7 @@ give; only a daemon that has no room for it at all raises, and tries again later
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from redrived import descriptors
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.environment import arguments, check_words, inherited
@@ -54,6 +56,8 @@ class Commands:
 
         Raises `NoRoom` to try again later, `UnfitArguments` when that is of no use.
         """
+        if descriptors.are_scarce():
+            raise no_room(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
         with ExitStack() as cleanup:
             try:
                 output = self._outputs.open(command.job, command.execution)

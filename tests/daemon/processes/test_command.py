@@ -313,13 +313,14 @@ async def test_without_descriptors_nothing_starts_and_what_runs_goes_on(workshop
     running = workshop.running(["sleep", "300"])
     refusals: list[str] = []
     with all_descriptors_taken() as taken:
-        for _ in range(10):
+        while True:
             try:
                 await workshop.end_of(workshop.running(["true"]))
+                break
             except NoRoom as refused:
                 refusals.append(refused.message)
             os.close(taken.pop())
-    assert 2 < len(refusals) < 10, "some start once there are descriptors again"
+    assert len(refusals) > 8, "some are kept for whoever comes to ask"
     assert set(refusals) == {f"cannot start a command now: {os.strerror(errno.EMFILE)}"}
     assert is_alive(running.tree.pid)
     await running.end(grace=0)

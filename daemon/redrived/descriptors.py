@@ -1,0 +1,57 @@
+"""Descriptors: as many as the work needs, and always some for whoever comes to ask.
+
+libzmq ends the whole process when somebody connects and there is none left for the connection
+(ipc_listener.cpp takes EMFILE for a defect). So work leaves some, and connections leave a few.
+"""
+
+from __future__ import annotations
+
+import os
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
+
+EACH = 4  # of an attempt: its process, its two files, its socket for notices
+OTHERS = 2048  # of clients, who may come all at once, of workers and the store
+KEPT = 192  # that no work takes; a quarter of all where there are few
+LAST = 4  # the part of these that no connection takes
+
+
+def provide(attempts: int) -> None:
+    """Let there be enough for so many attempts at once, as far as the hard limit goes.
+
+    No more than that: programs inherit the limit, and some walk through all there could be.
+    """
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+    needed = OTHERS + EACH * attempts
+    if hard != RLIM_INFINITY:
+        needed = min(needed, hard)
+    if soft != RLIM_INFINITY and soft < needed:
+        setrlimit(RLIMIT_NOFILE, (needed, hard))
+
+
+def are_scarce() -> bool:
+    """Whether what is left is for others than attempts."""
+    return _left() <= _kept()
+
+
+def are_nearly_gone() -> bool:
+    """Whether even one connection more is too much."""
+    return _left() <= _kept() // LAST
+
+
+def _left() -> int:
+    # The kernel gives the lowest number that is free: all below it are taken.
+    try:
+        lowest = os.eventfd(0, os.EFD_CLOEXEC)
+    except OSError:
+        return 0
+    os.close(lowest)
+    return _limit() - lowest
+
+
+def _kept() -> int:
+    return min(KEPT, _limit() // 4)
+
+
+def _limit() -> int:
+    soft, _ = getrlimit(RLIMIT_NOFILE)
+    return 1 << 30 if soft == RLIM_INFINITY else soft

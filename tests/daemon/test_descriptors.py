@@ -1,0 +1,48 @@
+"""Descriptors: enough for the work, and some that it leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
+
+import pytest
+
+from redrived import descriptors
+
+
+@pytest.fixture
+def few() -> Iterator[int]:
+    """A limit of 512, as far as anybody may raise it."""
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+    setrlimit(RLIMIT_NOFILE, (512, hard))
+    yield hard
+    setrlimit(RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_limit_is_raised_to_what_the_work_needs_and_never_lowered(few: int) -> None:
+    descriptors.provide(100)
+    raised, hard = getrlimit(RLIMIT_NOFILE)
+    assert raised == min(descriptors.OTHERS + 100 * descriptors.EACH, few)
+    assert hard == few
+    descriptors.provide(1)
+    assert getrlimit(RLIMIT_NOFILE) == (raised, hard)
+
+
+def test_work_stops_before_connections_do_and_both_go_on(few: int) -> None:
+    taken: list[int] = []
+
+    def take_until(is_so: bool) -> None:
+        while (descriptors.are_scarce(), descriptors.are_nearly_gone()) != (True, is_so):
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+
+    try:
+        assert not descriptors.are_scarce()
+        take_until(False)
+        take_until(True)
+        left = 512 - len(os.listdir("/proc/self/fd"))
+        assert 16 < left < 64
+    finally:
+        for one in taken:
+            os.close(one)
+    assert not descriptors.are_scarce()
