@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redrive.errors import NotFound
+from redrive.errors import NotFound, RedriveError
 from redrive.history import history
 from redrive.models import Attempt, Event, Job, Run
 from redrive.protocol.queries import Why, WhyReply
 from redrive.protocol.rows import GateRow, Pause
+from redrived import descriptors
 from redrived.api.server import Asker
+from redrived.engine.definitions import TaskDefinition
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.engine.why import Circumstances, explain
 from redrived.engine.why_run import explain_run
+from redrived.processes.spawn import MORE_FILES, NoRoom
 from redrived.store import batch_pages, circumstances, events, jobs, run_pages
 from redrived.store.circumstances import Lane
 from redrived.store.run_pages import run_number
@@ -69,6 +72,14 @@ async def _why_run(engine: Engine, id: str) -> WhyReply:
     return explain_run(run, gates)
 
 
+def _no_room(engine: Engine, definition: TaskDefinition | None) -> RedriveError | None:
+    """What the machine has too little of for such a job; a worker has all it needs."""
+    kind = definition.kind if definition else None
+    if kind == "http" and descriptors.are_scarce():
+        return NoRoom("no call can be made now: few descriptors are left", hint=MORE_FILES)
+    return engine.commands.trouble if kind == "command" else None
+
+
 def _circumstances(
     engine: Engine, job: Job, last: Attempt | None, lane: Lane, hold: Pause | None, now: int
 ) -> Circumstances:
@@ -96,9 +107,7 @@ def _circumstances(
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,
         pool_trouble=pool.trouble if pool else None,
-        command_trouble=engine.commands.trouble
-        if definition and definition.kind == "command"
-        else None,
+        no_room=_no_room(engine, definition),
         workers=sum(worker.can_work for worker in workers),
         idle_workers=sum(worker.can_work and not worker.is_busy for worker in workers),
         starting_workers=sum(worker.is_starting for worker in workers),

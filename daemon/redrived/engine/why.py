@@ -36,7 +36,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     is_draining: bool = False
     pool: str | None = None
     pool_trouble: str | None = None
-    command_trouble: RedriveError | None = None  # why no command can be started now
+    no_room: RedriveError | None = None  # on the machine, for one more like it
     workers: int = 0  # of its pool that do work
     idle_workers: int = 0
     starting_workers: int = 0
@@ -141,8 +141,8 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         why = at.pool_trouble or ("its first is starting" if at.starting_workers else "")
         text = ": ".join(filter(None, [f"pool {at.pool} has no worker that works", why]))
         return "no_pool", text, {"pool": at.pool}, f"look at [pools.{at.pool}] and `redrive doctor`"
-    if at.command_trouble is not None:
-        return "no_room", at.command_trouble.message, {}, at.command_trouble.hint
+    if at.no_room is not None:
+        return "no_room", at.no_room.message, {}, at.no_room.hint
     return _limit(job, at) or _no_slot(job, at)
 
 

@@ -18,10 +18,11 @@ from redrive.errors import TryLater
 from redrived.processes.posix_spawn import posix_spawn
 
 _NO_ROOM = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+MORE_FILES = "raise LimitNOFILE of the service, or lower [daemon] concurrency"
 _HINTS = {
     errno.EAGAIN: "raise TasksMax of the service, or lower [daemon] concurrency",
     errno.ENOMEM: "the machine has no memory left: lower [daemon] concurrency",
-    errno.EMFILE: "raise LimitNOFILE of the service, or lower [daemon] concurrency",
+    errno.EMFILE: MORE_FILES,
     errno.ENFILE: "the machine has too many files open: raise fs.file-max, or find who has them",
     errno.ENOSPC: "make room on the disk of [daemon] runtime_dir and state_dir",
 }

@@ -12,6 +12,7 @@ import pytest
 
 from redrive.lifecycle import JobState
 from redrive.protocol.queries import Doctor, Status, Why
+from redrived import descriptors
 from redrived.api.doctor import doctor
 from redrived.api.status import status
 from redrived.api.why import why
@@ -121,3 +122,26 @@ async def test_the_end_of_one_makes_room_for_the_next(
         attempt.executor.end(attempt, 0.0)
 
         assert (await bench.ended(id)).state is JobState.DONE
+
+
+async def test_calls_wait_while_descriptors_are_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = (
+        '[tasks.call]\nhttp = { url = "http://127.0.0.1:1/" }\n[tasks.run]\ncommand = ["true"]\n'
+    )
+    async with running(tmp_path, config) as bench:
+        with monkeypatch.context() as patched:
+            patched.setattr(descriptors, "are_scarce", lambda: True)
+            [call] = await bench.enqueue("call")
+            [id] = await bench.enqueue("run")
+            await bench.event("job_interrupted", id)  # so much later, the call has not begun
+            assert await bench.told(call) == ["step_started"]
+            reply = await why(bench.engine, TESTER, Why(id=str(call)))
+            assert (reply.code, reply.text) == (
+                "no_room",
+                "no call can be made now: few descriptors are left",
+            )
+        bench.engine.dispatcher.wake()
+
+        assert (await bench.event("action_error", call)).job == call
