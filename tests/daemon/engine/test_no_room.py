@@ -133,6 +133,7 @@ async def test_calls_wait_while_descriptors_are_few(
     async with running(tmp_path, config) as bench:
         with monkeypatch.context() as patched:
             patched.setattr(descriptors, "are_scarce", lambda: True)
+            bench.engine.dispatcher.wake()  # the lease that stands was offered before
             [call] = await bench.enqueue("call")
             [id] = await bench.enqueue("run")
             await bench.event("job_interrupted", id)  # so much later, the call has not begun
