@@ -54,6 +54,7 @@ class Pruner:
 
     async def start(self) -> None:
         self._timers.every("pruner", EVERY, self.run_once)
+        self._store.writer.tidy()  # a new log has to grow first
 
     async def stop(self) -> None:
         self._timers.cancel("pruner")

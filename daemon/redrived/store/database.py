@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import sqlite3
 import tempfile
 from enum import StrEnum
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
@@ -33,6 +35,10 @@ BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
 PREPARED = 512  # statements that SQLite's driver keeps ready; it would be 128
 PROBE = 256 * 1024  # bytes that must find room before a full disk counts as mended
 FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
+LOGGED = 4_000  # pages that SQLite's log holds before they move into the file
+LOG_SIZE = 32 + LOGGED * (24 + 4096)  # bytes of a log of so many, with its headers
+LOG_STEP = 1024 * 1024  # bytes that it is lengthened by at once
+AMPLE = 16 * LOG_SIZE  # bytes free on a disk that can spare as many for a log
 
 
 class Trouble(StrEnum):
@@ -232,7 +238,7 @@ class Database:
             log.warning("the store's log could not be moved into its file: %s", error)
 
     def tidy(self) -> bool:
-        """Give back a little of what was deleted, then keep the log short; True: there is more.
+        """Bring the log to its length and give back what was deleted; True: there is more to do.
 
         It waits for no reader: what one of them still looks at is moved another time.
         """
@@ -241,6 +247,8 @@ class Database:
         raw = self.writers.raw_connection()
         try:
             cursor = raw.cursor()
+            if self._lengthen_log(cursor):
+                return True
             (free,), (all_pages,) = (
                 cursor.execute(f"PRAGMA {name}").fetchone()
                 for name in ("freelist_count", "page_count")
@@ -250,11 +258,30 @@ class Database:
                 # `execute` would take one step of it, and so give back one page.
                 cursor.executescript(f"PRAGMA incremental_vacuum({FREE_PAGES})")
             cursor.execute("PRAGMA busy_timeout = 0")
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            cursor.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
             return has_more
         finally:
             raw.cursor().execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
             raw.close()
+
+    def _lengthen_log(self, cursor: DBAPICursor) -> bool:
+        """Append zeros to a log that is not as long as it becomes; whether it was not.
+
+        A sync that makes a file longer writes the filesystem's journal, too, and takes twice
+        as long. So the log gets its length in moments without work, and keeps it: it is begun
+        anew from its start, and what lies behind its end has never had a valid checksum.
+        """
+        cursor.execute("BEGIN IMMEDIATE")  # nobody else appends to it meanwhile
+        try:
+            with open(f"{self._file}-wal", "r+b", buffering=0) as log:
+                missing = LOG_SIZE - log.seek(0, os.SEEK_END)
+                if missing <= 0 or shutil.disk_usage(self._file).free < AMPLE:
+                    return False
+                log.write(bytes(min(missing, LOG_STEP)))
+                os.fdatasync(log.fileno())
+            return True
+        finally:
+            cursor.execute("ROLLBACK")
 
     def close(self) -> None:
         # Readers first: the last connection to close checkpoints, and that is the writer's.
@@ -290,8 +317,8 @@ def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]
             "trusted_schema = OFF",
             "cell_size_check = ON",
             "mmap_size = 0",
-            "journal_size_limit = 67108864",
-            "wal_autocheckpoint = 4000",
+            f"journal_size_limit = {LOG_SIZE}",
+            f"wal_autocheckpoint = {LOGGED}",
             "cache_size = -32768",
         ):
             raw.execute(f"PRAGMA {pragma}")

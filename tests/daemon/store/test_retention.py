@@ -10,7 +10,7 @@ from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.protocol.rows import BatchRow
 from redrived.store import batch_pages, retention, tables
-from redrived.store.database import Database
+from redrived.store.database import LOG_SIZE, Database
 from redrived.store.enqueue import NewJob
 from redrived.store.ledger import Claim, claim
 from redrived.store.retention import Ended, Forgotten, Old
@@ -187,7 +187,8 @@ async def test_the_file_shrinks_once_its_rows_are_gone(
     for job in ground.take(3000):
         ground.finish(job)
     clock.move(8 * DAY)
-    database.tidy()
+    while database.tidy():
+        pass
     before = database.path.stat().st_size
     while ground.do(retention.forget_jobs, ended_before(ground)).n:
         pass
@@ -196,13 +197,16 @@ async def test_the_file_shrinks_once_its_rows_are_gone(
         rounds += 1
     assert rounds < 20  # or a large file would take days
     assert database.path.stat().st_size < before / 2
-    assert database.path.with_name(f"{database.path.name}-wal").stat().st_size == 0
+    ground.add()
+    assert database.path.with_name(f"{database.path.name}-wal").stat().st_size == LOG_SIZE
     assert ground.ask(integrity) == "ok"
 
 
 async def test_a_reader_never_keeps_the_writer_waiting(database: Database, ground: Ground) -> None:
     if not database.is_sqlite:
         pytest.skip("only SQLite moves its log into a file")
+    while database.tidy():
+        pass
     with database.readers.connect() as connection, connection.begin():
         connection.execute(text("SELECT count(*) FROM jobs"))
         ground.add()
