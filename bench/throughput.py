@@ -3,9 +3,9 @@
 redrive with two worker processes, SQLite, `durability = "full"` and every event logged; Huey
 with two worker processes on SQLite, WAL and fsync; PgQueuer on an embedded PostgreSQL with
 synchronous commit, two processes, a thousand at a time; Celery on a Redis that writes
-nothing for a request (it is asked to enqueue only). Jobs are enqueued first and drained then:
-one by one by one client, by eight at once, and in bulk. At last a trickle: jobs that arrive one
-by one and are run at once.
+nothing for a request, and on one that syncs each write (it is asked to enqueue only). Jobs are
+enqueued first and drained then: one by one by one client, by eight at once, and in bulk. At last
+a trickle: jobs that arrive one by one and are run at once.
 
     PYTHONPATH=tests python bench/throughput.py [--jobs 100000] [--each 1000] [--rounds 3]
 """
@@ -86,9 +86,9 @@ def pgqueuer(folder: Path, chosen: argparse.Namespace) -> Rates:
     return {BULK: float(filled), DRAIN: drained}
 
 
-def celery(folder: Path, chosen: argparse.Namespace) -> Rates:
+def celery(folder: Path, chosen: argparse.Namespace, *redis: str) -> Rates:
     peers.install("Celery", "celery[redis]")
-    with peers.redis(folder) as url:
+    with peers.redis(folder, *redis) as url:
         command = peers.program("celery_fill.py", chosen.each)
         return {ONE: peers.one_by_one(command, folder, 1, chosen.each, REDIS_URL=url)}
 
@@ -98,12 +98,14 @@ SYSTEMS: dict[str, Callable[[Path, argparse.Namespace], Rates]] = {
     "Huey": huey,
     "PgQueuer": pgqueuer,
     "Celery": celery,
+    "Celery, syncing": lambda folder, chosen: celery(folder, chosen, *peers.SYNCS),
 }
 BESIDE: list[tuple[str, str, Bound | None, Bound | None]] = [
     (DRAIN, "Huey", at_least(15), at_least(8)),
     (DRAIN, "PgQueuer", at_least(3), at_least(1.5)),
     (ONE, "Huey", None, None),
     (ONE, "Celery", None, at_least(1)),
+    (ONE, "Celery, syncing", None, None),
     (MANY, "Huey", at_least(2), None),
     (BULK, "PgQueuer", at_least(1), None),
 ]
@@ -173,8 +175,8 @@ def main() -> None:
         "Enqueue and drain",
         'redrive: SQLite, `durability = "full"`, every event logged. Huey: SQLite, WAL, fsync.'
         " PgQueuer: PostgreSQL, synchronous commit, batches of 1,000. Celery: a Redis that writes"
-        " nothing for a request. Two worker processes where there are any; medians of"
-        f" {chosen.rounds} rounds.",
+        " nothing for a request, and one that syncs each write (`appendfsync always`). Two worker"
+        f" processes where there are any; medians of {chosen.rounds} rounds.",
     )
     compare(report, chosen)
     trickle(report, 2 if chosen.quick else 10)
