@@ -126,6 +126,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._file = str(self.path)
         self._inode: int | None = None
+        self._may_lengthen = True
         if self.is_sqlite:
             self.writers, self.readers = _sqlite_engines(self.path, durability)
             self.skip_locked = ""
@@ -247,6 +248,7 @@ class Database:
         raw = self.writers.raw_connection()
         try:
             cursor = raw.cursor()
+            cursor.execute("PRAGMA busy_timeout = 0")
             if self._lengthen_log(cursor):
                 return True
             (free,), (all_pages,) = (
@@ -257,7 +259,6 @@ class Database:
             if has_more:
                 # `execute` would take one step of it, and so give back one page.
                 cursor.executescript(f"PRAGMA incremental_vacuum({FREE_PAGES})")
-            cursor.execute("PRAGMA busy_timeout = 0")
             cursor.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
             return has_more
         finally:
@@ -268,20 +269,27 @@ class Database:
         """Append zeros to a log that is not as long as it becomes; whether it was not.
 
         A sync that makes a file longer writes the filesystem's journal, too, and takes twice
-        as long. So the log gets its length in moments without work, and keeps it: it is begun
-        anew from its start, and what lies behind its end has never had a valid checksum.
+        as long. So the log gets its length in moments without work, and keeps it while the
+        daemon runs: it is begun anew from its start, and the salts in its head say that what
+        lies behind its end is not of it.
         """
+        if not self._may_lengthen or shutil.disk_usage(self._file).free < AMPLE:
+            return False
         cursor.execute("BEGIN IMMEDIATE")  # nobody else appends to it meanwhile
         try:
-            with open(f"{self._file}-wal", "r+b", buffering=0) as log:
-                missing = LOG_SIZE - log.seek(0, os.SEEK_END)
-                if missing <= 0 or shutil.disk_usage(self._file).free < AMPLE:
+            with open(f"{os.path.realpath(self._file)}-wal", "r+b", buffering=0) as file:
+                missing = LOG_SIZE - file.seek(0, os.SEEK_END)
+                if missing <= 0:
                     return False
-                log.write(bytes(min(missing, LOG_STEP)))
-                os.fdatasync(log.fileno())
-            return True
+                file.write(bytes(min(missing, LOG_STEP)))
+                os.fdatasync(file.fileno())
+        except OSError as error:  # a quota, perhaps; it does as it is
+            self._may_lengthen = False
+            log.info("the store's log stays as long as it is: %s", error)
+            return False
         finally:
             cursor.execute("ROLLBACK")
+        return True
 
     def close(self) -> None:
         # Readers first: the last connection to close checkpoints, and that is the writer's.

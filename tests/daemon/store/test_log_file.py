@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,3 +84,29 @@ async def test_a_disk_without_plenty_of_room_is_left_as_it_is(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
     assert tidy(opened) == 1
     assert size_of_log(opened) < LOG_STEP
+
+
+async def test_a_log_that_cannot_be_lengthened_does_as_it_is(opened: OpenStore) -> None:
+    with opened.no_larger_files():
+        assert tidy(opened) == 1
+    assert tidy(opened) == 1, "it is not tried again: the next megabyte may be the last of a quota"
+    assert await opened.add() == [2]
+
+
+async def test_the_log_of_a_store_behind_a_link_lies_beside_the_file(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "store.db").touch(mode=0o600)
+    (tmp_path / "link.db").symlink_to(tmp_path / "elsewhere" / "store.db")
+    linked = await OpenStore(f"sqlite:///{tmp_path}/link.db", clock).open()
+    await linked.add()
+    tidy(linked)
+    assert (tmp_path / "elsewhere" / "store.db-wal").stat().st_size == LOG_SIZE
+    await linked.store.close()
+
+
+async def test_tidying_waits_for_nobody_who_holds_the_store(opened: OpenStore) -> None:
+    with opened.locked(), pytest.raises(sqlite3.OperationalError, match="locked"):
+        tidy(opened)
+    assert opened.tell("PRAGMA busy_timeout") == 5_000
