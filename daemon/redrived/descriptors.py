@@ -11,8 +11,8 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
 
 EACH = 4  # of an attempt: its process, its two files, its socket for notices
 OTHERS = 2048  # of clients, who may come all at once, of workers and the store
-KEPT = 192  # that no work takes; a quarter of all where there are few
-LAST = 4  # the part of these that no connection takes
+KEPT = 512  # that no work takes: more than one user has connections; half where there are few
+LAST = 4  # the part of these that is for who connects until we send them away
 
 
 def provide(attempts: int) -> None:
@@ -28,9 +28,9 @@ def provide(attempts: int) -> None:
         setrlimit(RLIMIT_NOFILE, (needed, hard))
 
 
-def are_scarce() -> bool:
-    """Whether what is left is for others than attempts."""
-    return _left() <= _kept()
+def are_scarce(opening: int = 0) -> bool:
+    """Whether what is left is for others than attempts; so many may be opened any moment."""
+    return _left() - opening <= _kept()
 
 
 def are_nearly_gone() -> bool:
@@ -39,17 +39,16 @@ def are_nearly_gone() -> bool:
 
 
 def _left() -> int:
-    # The kernel gives the lowest number that is free: all below it are taken.
-    try:
-        lowest = os.eventfd(0, os.EFD_CLOEXEC)
-    except OSError:
-        return 0
-    os.close(lowest)
-    return _limit() - lowest
+    return _limit() - _taken()
+
+
+def _taken() -> int:
+    # Since Linux 6.2 the kernel says how many there are; before, they are counted.
+    return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd"))
 
 
 def _kept() -> int:
-    return min(KEPT, _limit() // 4)
+    return min(KEPT, _limit() // 2)
 
 
 def _limit() -> int:

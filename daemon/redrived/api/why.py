@@ -9,7 +9,6 @@ from redrive.history import history
 from redrive.models import Attempt, Event, Job, Run
 from redrive.protocol.queries import Why, WhyReply
 from redrive.protocol.rows import GateRow, Pause
-from redrived import descriptors
 from redrived.api.server import Asker
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.engine import Engine
@@ -75,7 +74,7 @@ async def _why_run(engine: Engine, id: str) -> WhyReply:
 def _no_room(engine: Engine, definition: TaskDefinition | None) -> RedriveError | None:
     """What the machine has too little of for such a job; a worker has all it needs."""
     kind = definition.kind if definition else None
-    if kind == "http" and descriptors.are_scarce():
+    if kind == "http" and engine.http.is_short:
         return NoRoom("no call can be made now: few descriptors are left", hint=MORE_FILES)
     return engine.commands.trouble if kind == "command" else None
 

@@ -8,7 +8,6 @@ a commit. What waits in a slot has not begun and goes back free of charge.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from math import inf
@@ -23,19 +22,18 @@ from redrived.engine.job_facts import facts_of
 from redrived.engine.pace import Pace
 from redrived.engine.rendered import rendered_text
 from redrived.engine.settler import Settler
+from redrived.engine.shortage import Shortage
 from redrived.engine.signs import Signs
 from redrived.processes.command import Command, CommandRun, Exit
 from redrived.processes.commands import Commands
 from redrived.processes.environment import UnfitArguments
 from redrived.processes.notify_socket import Notice
-from redrived.processes.spawn import NoRoom
+from redrived.processes.spawn import NoRoom, Unprepared
 from redrived.store.begin import Begun, begin
 from redrived.store.picking import Berth, InHand
 from redrived.store.settle import Completed
 from redrived.store.store import Store
 from redrived.store.unit import to_json
-
-log = logging.getLogger(__name__)
 
 BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
@@ -43,8 +41,6 @@ STARTED_AT_ONCE = 4  # commands until others get their turn: beats, the bus, the
 OFFERED = 0.5  # of what a slot may hold must be free, so that leases come in groups
 ROOM = 0.1  # of it is worth a part in the lease for another slot
 TOLD_WITHIN = 0.005  # seconds for an end to reach the store while its slot goes on
-REST = 1.0  # seconds before another try, where the machine has no room for one more command
-LONGEST_REST = 30.0  # it doubles each time that there is still none
 
 
 class Slot:
@@ -84,7 +80,6 @@ class CommandRunner:
         pace: Pace,
     ) -> None:
         self.on_begun: Callable[[Attempt], None] = lambda attempt: None
-        self.trouble: NoRoom | None = None  # why none can be started, while that is so
         self._store = store
         self._commands = commands
         self._clock = clock
@@ -99,17 +94,16 @@ class CommandRunner:
         self._done: list[Completed] = []  # not told yet
         self._late: asyncio.TimerHandle | None = None  # by then they are
         self._spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
-        self._rest = 0.0  # seconds, the last one
-        self._resting: asyncio.TimerHandle | None = None
+        self._shortage = Shortage(settler.freed)
 
     # ---- what the dispatcher asks ----------------------------------------------------------
 
     def berths(self, free: int) -> list[Berth]:
-        """Busy slots that can hold more, then the free ones; one to try, after a rest."""
-        if self.trouble is not None:
-            is_tried = self._resting is None and not self._unstarted and free > 0
-            return [Berth(None)] if is_tried else []
-        return self._busy_berths() + [Berth(None) for _ in range(free)]
+        """Busy slots that can hold more, then the free ones."""
+        most = self._shortage.most(free)
+        if self.trouble:
+            return [Berth(None) for _ in range(most - len(self._unstarted))]
+        return self._busy_berths() + [Berth(None) for _ in range(most)]
 
     def _busy_berths(self) -> list[Berth]:
         """None before one slot has come down to where it wants more; then all share the lease."""
@@ -123,6 +117,11 @@ class CommandRunner:
     def busy(self) -> Counter[str]:
         """How many slots are busy, by the queue of what they run."""
         return Counter(slot.first.queue for slot in self._slots)
+
+    @property
+    def trouble(self) -> NoRoom | None:
+        """Why commands wait, while the machine has no room for all of them."""
+        return self._shortage.trouble
 
     @property
     def is_idle(self) -> bool:
@@ -186,7 +185,7 @@ class CommandRunner:
         slot.is_long = False
         slot.look_at = inf
         while slot.waiting and slot.running is None:
-            if self._resting is not None:
+            if not self._shortage.may_start():
                 self._put_back(slot)
                 break
             begun_at, slot.begun_at = slot.begun_at, None
@@ -215,7 +214,10 @@ class CommandRunner:
             )
         except NoRoom as error:
             self._settler.put_back(job, error.message, has_begun=begun_at is not None)
-            self._begin_rest(error)
+            self._shortage.refused(error)
+            return None
+        except Unprepared as error:
+            self._settler.put_off(job, attempt.unlogged_begin, error)
             return None
         except UnfitArguments as error:
             self._settler.unfit(job, attempt.unlogged_begin, str(error), "validation_error")
@@ -229,8 +231,7 @@ class CommandRunner:
         if isinstance(run, Exit):
             self._tell(self._settler.exited(attempt, run), at_once=True)
             return None
-        if self.trouble is not None:
-            self._has_room()
+        self._shortage.started()
         executor.run = run
         self._attempts.add(attempt)
         self.on_begun(attempt)
@@ -240,32 +241,9 @@ class CommandRunner:
 
     def _gone(self, slot: Slot, attempt: Attempt) -> None:
         """Nothing of it runs any more. The slot goes on at once: it must not stand still."""
-        if self._resting is not None:
-            self._end_rest()  # there is room for one now
+        self._shortage.gone()
         self._spent[attempt.job.task].append(self._clock.monotonic() - attempt.since)
         self._start_next(slot)
-
-    # ---- when the machine has no room ----------------------------------------------------
-
-    def _begin_rest(self, trouble: NoRoom) -> None:
-        """Each further try would cost as much and be as vain: all commands wait."""
-        if self.trouble is None:
-            log.warning("commands wait: %s (%s)", trouble.message, trouble.hint)
-        self.trouble = trouble
-        self._rest = min(max(2 * self._rest, REST), LONGEST_REST)
-        self._resting = self._loop.call_later(self._rest, self._end_rest)
-
-    def _end_rest(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = None
-        self._settler.freed()
-
-    def _has_room(self) -> None:
-        log.warning("commands can be started again")
-        self.trouble = None
-        self._rest = 0.0
-        self._settler.freed()
 
     def _put_back(self, slot: Slot) -> None:
         """What it has yet to start waits in its queue, where it costs nothing."""

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from redrived import descriptors
 from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
@@ -222,7 +221,7 @@ class Dispatcher(Loop):
         if self._pauses.has("task", name) or (self._breakers.is_open(name) and not probing):
             return None
         definition = self.definitions.tasks[name]
-        if definition.kind == "http" and descriptors.are_scarce():
+        if definition.kind == "http" and self._http.is_short:
             return None  # an end, or the next sweep, looks again
         task = definition.task
         return TaskRules(

@@ -11,6 +11,7 @@ import msgspec
 from redrive.clock import SECOND, Clock
 from redrive.errors import RedriveError
 from redrive.rules import Evidence, Said
+from redrived import descriptors
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
@@ -31,9 +32,18 @@ class HttpRunner:
         self._clock = clock
         self._attempts = attempts
         self._settler = settler
+        self._under_way = 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether descriptors are too few for one more call; those under way may yet open theirs."""
+        return descriptors.are_scarce(self._under_way)
 
     def start(self, job: InHand, definition: TaskDefinition, at: int) -> None:
         """Start a leased job; whatever comes of it is settled."""
+        if self.is_short:
+            self._settler.put_back(job, "few descriptors are left", has_begun=True)
+            return
         try:
             assert definition.task.http is not None
             rendered = rendered_call(definition.task.http, facts_of(job))
@@ -47,10 +57,12 @@ class HttpRunner:
         attempt = Attempt(job, definition, HttpExecutor(calling), at, self._clock.monotonic())
         # Not a task around the call: one that is cancelled before its first step does nothing.
         calling.add_done_callback(lambda called: self._called(attempt, called))
+        self._under_way += 1
         self._attempts.add(attempt)
         self.on_begun(attempt)
 
     def _called(self, attempt: Attempt, called: asyncio.Task[Answered | Failed]) -> None:
+        self._under_way -= 1
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         answer = _outcome(called)
         if isinstance(answer, Answered):

@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from redrive.clock import Clock
+from redrive.clock import SECOND, Clock
 from redrive.deciding import facts
 from redrive.deciding.facts import Facts
 from redrive.deciding.verdict import Verdict, decide
+from redrive.errors import RedriveError
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord
 from redrive.policy import RetryPolicy
@@ -50,6 +51,8 @@ from redrived.store.settle import Completed, complete, end
 from redrived.store.store import Store
 
 log = logging.getLogger(__name__)
+
+PUT_OFF = 5.0  # seconds
 
 
 class Settler:
@@ -226,6 +229,13 @@ class Settler:
         """A defect of ours, at the cost of this job: others, and slots, wait behind it."""
         log.exception("job %d cannot be started", job.id)
         self.unfit(job, began_at, f"it cannot be started: {error}", "cannot_start")
+
+    def put_off(self, job: InHand, began_at: int | None, why: RedriveError) -> None:
+        """What it needs cannot be had just now: it waits a moment, at no cost."""
+        log.warning("job %d waits: %s (%s)", job.id, why.message, why.hint)
+        now = self._clock.now()
+        later = now + round(PUT_OFF * SECOND)
+        self._interrupted(job, now, why.message, began_at=began_at, available_at=later)
 
     def put_back(self, job: InHand, why: str, *, has_begun: bool) -> None:
         """It was leased and will not be started; whether its begin is in the log."""

@@ -23,7 +23,7 @@ from redrived.processes.environment import arguments, check_words, inherited
 from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
 from redrived.processes.output import Output, Outputs
-from redrived.processes.spawn import CannotRun, end_at_once, handle_of, limited, no_room, spawn
+from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn, unprepared
 from redrived.processes.tree import OWNER, Tree, Trees
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,8 @@ class Commands:
     ) -> CommandRun | Exit:
         """A run, whose end is told; or its end at once, when there is nothing to run.
 
-        Raises `NoRoom` to try again later, `UnfitArguments` when that is of no use.
+        Raises `NoRoom` to try it or others again later, `Unprepared` to try just this one
+        again, and `UnfitArguments` when that is of no use.
         """
         if descriptors.are_scarce():
             raise no_room(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
@@ -64,7 +65,7 @@ class Commands:
                 cleanup.callback(self._outputs.finish, output, command.limits.output)
                 env = self._environment(command, on_notice, cleanup)
             except OSError as error:
-                raise no_room(error) from error
+                raise unprepared(error) from error
             try:
                 pid = self._spawn(command, env, output)
             except CannotRun as error:
@@ -78,9 +79,7 @@ class Commands:
                 self._exits.watch(pidfd, run)
             except OSError as error:  # no memory, or no more watches for this user
                 with kept:
-                    os.close(pidfd)
-                    end_at_once(pid)
-                    self._trees.release(tree)
+                    self._trees.abandon(tree, pidfd)
                 raise no_room(error) from error
             return run
 

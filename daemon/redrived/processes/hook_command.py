@@ -15,7 +15,7 @@ from redrive.errors import TryLater
 from redrived.processes.environment import inherited
 from redrived.processes.exits import Exits
 from redrived.processes.signals import signal_name
-from redrived.processes.spawn import CannotRun, handle_of, spawn
+from redrived.processes.spawn import CannotRun, handle_of, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
 GRACE = 2.0  # seconds after the deadline
@@ -67,7 +67,11 @@ class HookCommands:
         pidfd = handle_of(pid)
         tree = self._trees.hold(pid, f"REDRIVE_ATTEMPT={mark}")
         gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
-        self._exits.watch(pidfd, (tree, gone))
+        try:
+            self._exits.watch(pidfd, (tree, gone))
+        except OSError as error:
+            self._trees.abandon(tree, pidfd)
+            raise no_room(error) from error
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(gone)

@@ -24,7 +24,7 @@ _HINTS = {
     errno.ENOMEM: "the machine has no memory left: lower [daemon] concurrency",
     errno.EMFILE: MORE_FILES,
     errno.ENFILE: "the machine has too many files open: raise fs.file-max, or find who has them",
-    errno.ENOSPC: "make room on the disk of [daemon] runtime_dir and state_dir",
+    errno.ENOSPC: "its user has no more watches: raise fs.epoll.max_user_watches",
 }
 
 # Where programs were found, by name, PATH and folder; one that has moved is looked for again.
@@ -35,6 +35,12 @@ class NoRoom(TryLater):
     """The machine or the daemon has no processes, memory or descriptors left for a command."""
 
     code = "no_room"
+
+
+class Unprepared(TryLater):
+    """What one command needs cannot be made ready now: its files, or its socket."""
+
+    code = "unprepared"
 
 
 class CannotRun(Exception):
@@ -101,6 +107,16 @@ def no_room(error: OSError) -> NoRoom:
     return NoRoom(
         f"cannot start a command now: {error.strerror or error}",
         hint=_HINTS.get(error.errno or 0, "`redrive doctor` looks at its folders and limits"),
+    )
+
+
+def unprepared(error: OSError) -> TryLater:
+    """Why a command cannot be made ready: the machine has no room for any, or not for this one."""
+    if error.errno in _NO_ROOM:
+        return no_room(error)
+    return Unprepared(
+        f"cannot make it ready now: {error}",
+        hint="make room in [daemon] runtime_dir, and let its path be short and writable",
     )
 
 

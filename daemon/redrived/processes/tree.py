@@ -24,6 +24,7 @@ from redrived.processes import proc
 from redrived.processes.census import Census, Orphan, Processes, is_orphan
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.identity import Identity
+from redrived.processes.spawn import end_at_once
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,12 @@ class Trees:
         tree = Tree(pid, mark.encode(), proc.ticks() - _STARTING, cgroup)
         self._held[pid] = self._by_mark[tree.mark] = tree
         return tree
+
+    def abandon(self, tree: Tree, pidfd: int) -> None:
+        """End a program just started, whose exit nobody would see."""
+        os.close(pidfd)
+        end_at_once(tree.pid)
+        self.release(tree)
 
     def release(self, tree: Tree) -> bool:
         """Its leader has been reaped; says whether others of it are still there."""

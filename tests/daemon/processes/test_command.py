@@ -353,7 +353,7 @@ def all_descriptors_taken() -> Iterator[list[int]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     # However many the tests before have left open, more are free than are kept for others.
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + highest // 2 + 40, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * highest + 40, hard))
     taken: list[int] = []
     try:
         with suppress(OSError):
