@@ -106,6 +106,58 @@ command = "until [ -e go ]; do sleep 0.5; done"
         daemon.check_execution_counts(ids[::10])
 
 
+def test_calls_leave_descriptors_for_whoever_comes(tmp_path: Path) -> None:
+    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
+    with socket.create_server(("127.0.0.1", 0), backlog=400) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        tasks = f'{TASKS}\n[tasks.call]\nhttp = {{ url = "{url}" }}\n'
+        with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+            daemon.start(open_files=256)
+            daemon.enqueue_many("call", 400)
+            eventually(
+                lambda: "job_interrupted" in {event.type for event in daemon.events()},
+                "no more calls can be made",
+                every=0.5,
+            )
+            for _ in range(60):
+                with daemon.client() as client:
+                    assert client.status().states["queued"] > 100
+
+
+def test_clients_that_come_all_at_once_beside_much_work_find_the_daemon(tmp_path: Path) -> None:
+    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
+    tasks = TASKS + '\n[tasks.nap]\ncommand = ["sleep", "300"]\n'
+    with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+        daemon.start(open_files=256)
+        daemon.enqueue_many("nap", 100)
+        eventually(
+            lambda: "job_interrupted" in {event.type for event in daemon.events()},
+            "no descriptors left for commands",
+            every=0.5,
+        )
+        places = [str(tmp_path / "run" / name) for name in ("control", "query", "events")]
+        with ExitStack() as open_ones:
+            for n in range(120):
+                one = open_ones.enter_context(socket.socket(socket.AF_UNIX))
+                with suppress(OSError):
+                    one.connect(places[n % len(places)])
+            assert daemon.ask.status().states["leased"] > 0
+
+
+def test_what_there_is_room_for_runs_and_the_rest_is_hardly_tried(tmp_path: Path) -> None:
+    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
+    tasks = TASKS + '\n[tasks.nap]\ncommand = ["sleep", "0.2"]\n'
+    with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+        daemon.start(open_files=256)
+        ids = daemon.enqueue_many("nap", 800)
+        daemon.until_all_ended()
+
+        counts = Counter(event.type for event in daemon.events())
+        assert counts["action_completed"] == len(ids)
+        # Each slot has one at first; it was eighteen times as many as there are jobs.
+        assert counts["job_interrupted"] < 3 * len(ids)
+
+
 def test_connections_that_take_all_descriptors_do_not_end_the_daemon(tmp_path: Path) -> None:
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start(open_files=256)

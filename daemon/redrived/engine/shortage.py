@@ -33,7 +33,7 @@ class Shortage:
 
     def most(self, free: int) -> int:
         """For how many of the free slots something may be leased."""
-        if self.trouble is not None and 1 < self._step and 0 < free <= self._allowed:
+        if self.trouble is not None and self._step > 1 and 0 < free <= self._allowed:
             self._end()
         return free if self.trouble is None else min(free, self._allowed)
 
