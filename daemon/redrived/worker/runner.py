@@ -24,6 +24,7 @@ from .words import Words
 
 if TYPE_CHECKING:
     import asyncio
+    from types import FrameType
 
 FLUSH_AFTER = 5_000  # microseconds of work that a crash may repeat
 INTERRUPT = signal.SIGURG  # nobody else uses it, and it is ignored by default
@@ -38,6 +39,7 @@ class Runner:
         self._output = output
         self._begun_page = begun_page
         self._interrupted: Row | None = None
+        self._broke_an_import = False
         self._forked = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaiting: asyncio.Future[Any] | None = None
@@ -80,6 +82,8 @@ class Runner:
         if job is not None:
             job.mark_finished()
         interrupted = row is self._interrupted
+        if self._broke_an_import:
+            self._hand.leave()  # what it has left half made would fail every job after this one
         at, took = began + since_epoch, ended - began
         try:
             told = report(row, at, took, wrote, job, value, error, interrupted)
@@ -138,12 +142,12 @@ class Runner:
         finally:
             self._awaiting = None
 
-    def _on_signal(self, number: int, frame: object) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:
             self._hand.leave(interrupting=True)
-        self._interrupt()
+        self._interrupt(frame)
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, frame: FrameType | None = None) -> None:
         """Raise in the handler that runs, if it is the one to go; once, so it can clean up."""
         row = self._hand.current
         if row is None or row is self._interrupted or not self._hand.must_be_interrupted(row):
@@ -152,6 +156,7 @@ class Runner:
         if self._awaiting is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._awaiting.cancel)
         else:
+            self._broke_an_import = _is_in_an_import(frame)
             raise Cancelled("the job was cancelled")
 
     def _after_fork(self) -> None:
@@ -160,6 +165,14 @@ class Runner:
         self._hand.leave()
         signal.signal(INTERRUPT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _is_in_an_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _monotonic() -> int:

@@ -24,6 +24,26 @@ async def test_a_cancel_is_an_exception_in_the_handler_even_in_a_system_call(
     assert await shop.result("echo", next="fine") == {"next": "fine"}
 
 
+async def test_a_worker_whose_import_was_broken_off_runs_nothing_more(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    began, go = tmp_path / "began", tmp_path / "go"
+    spoilt = shop.worker
+    job = shop.give("import_slowly", path=str(began), until=str(go))
+    await shop.ear.until(began.exists)
+    behind = shop.job("echo")
+    spoilt.hand([behind], None)
+    spoilt.cancel(job, job + 1000)
+    assert (await shop.ear.report_of(job)).outcome == "cancelled"
+    await shop.ear.until(spoilt.gone.is_set)
+    assert behind.id not in shop.ear.reports
+
+    go.touch()
+    await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+    assert await shop.result("import_slowly", path=str(began), until=str(go)) == 7
+    assert shop.pool.trouble == ""
+
+
 @pytest.mark.parametrize("task", ["spin", "spin_later"])
 async def test_a_cancel_never_hits_the_next_job(shop: Workshop, task: str) -> None:
     """However late it comes: before, in, just behind or long after the job it is meant for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import subprocess
@@ -226,6 +227,14 @@ async def spin_later(milliseconds: float) -> None:
 def touch_and_wait(path: str, until: str) -> None:
     touch(path)
     wait_for(until)
+
+
+gate: list[str] = []  # the files by which `slow_package` tells that it is imported, and waits
+
+
+def import_slowly(path: str, until: str) -> object:
+    gate[:] = [path, until]
+    return importlib.import_module("slow_package").VALUE
 
 
 def touch_file(path: str) -> None:

@@ -1,0 +1,2 @@
+__all__ = ["VALUE"]
+VALUE = 7
