@@ -163,7 +163,9 @@ class PythonRunner:
         too_long = report.wrote and self._cut_output(job)
         if report.progress is not None:
             self._signs.last(job, ended_at, _progress(report.progress))
-        if report.outcome == "done" and not too_long:
+        # Who swallows the exception that ends it has ended all the same.
+        is_ended = attempt is not None and attempt.ending not in (None, Ending.DRAIN)
+        if report.outcome == "done" and not too_long and not is_ended:
             return _completed(job, report, None if attempt else report.began, ended_at)
         self._settler.reported(job, report, attempt, ended_at, too_long=too_long)
         return None

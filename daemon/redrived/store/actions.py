@@ -21,10 +21,10 @@ from redrive.lifecycle import JobState, Move, allowed
 from redrive.manual import refusal
 from redrived.store.database import Database
 from redrived.store.enqueue import living
+from redrived.store.keys import free_keys
 from redrived.store.lives import Life, give_life
 from redrived.store.progress import Settled, forgotten, revived, settled
 from redrived.store.removal import remove_jobs
-from redrived.store.settle import free_keys
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
 

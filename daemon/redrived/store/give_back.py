@@ -8,9 +8,9 @@ from itertools import compress
 from typing import NamedTuple
 
 from redrive.lifecycle import JobState
-from redrived.store.actions import Act, act
+from redrived.store.asked import asked_of, obey
 from redrived.store.fence import in_time
-from redrived.store.settle import free_keys
+from redrived.store.keys import free_keys
 from redrived.store.unit import Unit
 
 
@@ -32,11 +32,7 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
     jobs = list(compress(offered, valid))
     source = unit.database.rows("job bigint")
     rows = [(job.job,) for job in jobs]
-    unwanted = unit.over(
-        rows,
-        f"SELECT jobs.id, jobs.ending, jobs.ending_by FROM {source} JOIN jobs ON jobs.id = r.job"
-        " WHERE jobs.ending IN ('cancel', 'kill')",
-    ).all()
+    asked = asked_of(unit, [job.job for job in jobs])
     unit.over(
         rows,
         "UPDATE jobs SET state = leased_from, waits = 'ready', attempts = attempts - 1,"
@@ -47,7 +43,6 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
         unit.moved(queue, task, JobState.LEASED, state, n)
         unit.made_ready()
     free_keys(unit, [job.limit_key for job in jobs if job.limit_key is not None])
-    for id, verb, by in unwanted:
-        act(unit, [Act(verb=verb, jobs=[id], by=by or "")])
+    obey(unit, asked)
     answers = iter(valid)
     return [sum(next(answers) for _ in batch) for batch in batches]

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
+from redrived.store.asked import asked_of, obey
 from redrived.store.begin import started_event
 from redrived.store.fence import IS_CURRENT, confirm, note_late, presumed_in_time
+from redrived.store.keys import free_keys
 from redrived.store.log import EventRow
 from redrived.store.progress import Settled, settled
 from redrived.store.tables import HELD
@@ -138,6 +140,7 @@ def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
     late = [item for item, ok in zip(items, valid, strict=True) if not ok]
     note_late(unit, [(item, item.error_type or item.state) for item in late])
     current = list(compress(items, valid))
+    asked = asked_of(unit, [item.job for item in current if _goes_on(item)])
     if current:
         _write_ends(unit, current)
     for item in current:
@@ -145,7 +148,14 @@ def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
         unit.moved(item.queue, item.task, JobState.LEASED, item.state)
     free_keys(unit, [item.limit_key for item in current if item.limit_key is not None])
     settled(unit, list(_of_runs(current)))
+    obey(unit, asked)
     return valid
+
+
+def _goes_on(item: Ended) -> bool:
+    """Whether it is to run again, and not because somebody asked for that."""
+    is_restarted = any(kind == "job_restarted" for kind, _ in item.events)
+    return item.state in (JobState.QUEUED, JobState.RETRY) and not is_restarted
 
 
 def _of_runs(items: Iterable[Ended]) -> Iterator[Settled]:
@@ -266,18 +276,3 @@ def _emit(
         attempts=attempts,
         data=data,
     )
-
-
-def free_keys(unit: Unit, keys: Sequence[str]) -> None:
-    """Let the next job of each key come forward: one for each that went."""
-    if keys:
-        unit.lock("limits")  # or another node, having counted this one, parks it unseen
-    for key, n in Counter(keys).items():
-        unit.made_ready()
-        unit.execute(
-            "UPDATE jobs SET waits = 'ready' WHERE id IN (SELECT id FROM jobs"
-            " WHERE waits = 'key' AND limit_key = :key"
-            " ORDER BY rank, priority DESC, available_at, id LIMIT :n)",
-            key=key,
-            n=n,
-        )

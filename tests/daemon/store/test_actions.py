@@ -107,6 +107,44 @@ def test_a_verb_works_exactly_on_the_states_the_lifecycle_allows(
     check_log(ground)
 
 
+@pytest.mark.parametrize(("verb", "event"), [("cancel", "job_cancelled"), ("kill", "job_killed")])
+@pytest.mark.parametrize("state", [JobState.RETRY, JobState.QUEUED])
+def test_a_stop_is_not_forgotten_when_the_attempt_ends_by_itself(
+    ground: Ground, verb: str, event: str, state: JobState
+) -> None:
+    ground.add()
+    [job] = ground.take()
+    do_one(ground, verb, job.id)
+    ground.do(end, ground.ended(job, state, available_at=ground.clock.now() + 1_000_000))
+
+    assert ground.job(job.id).state is JobState.CANCELLED
+    last = ground.events(job.id)[-1]
+    assert (last.type, last.state, last.data["by"]) == (event, "cancelled", "ann")
+    check(ground)
+    check_log(ground)
+
+
+def test_a_restart_is_not_forgotten_when_the_attempt_ends_by_itself(ground: Ground) -> None:
+    ground.add(NewJob(task="work", queue="default", max_attempts=3))
+    [job] = ground.take()
+    do_one(ground, "restart", job.id)
+    ground.fail(job, retry_in=60)
+
+    assert ground.told(job.id)[-2:] == ["step_retry", "job_run_now"]
+    assert [again.id for again in ground.take()] == [job.id]
+    check(ground)
+    check_log(ground)
+
+
+def test_a_restart_that_was_carried_out_is_over(ground: Ground) -> None:
+    ground.add()
+    [job] = ground.take()
+    do_one(ground, "restart", job.id)
+    restarted = [("job_restarted", {"by": "ann"})]
+    ground.do(end, ground.ended(job, JobState.QUEUED, refund=True, events=restarted))
+    assert ground.told(job.id)[-1] == "job_restarted"
+
+
 def test_every_verb_is_a_move_of_the_lifecycle() -> None:
     for verb in VERBS.values():
         assert verb.move in Move
