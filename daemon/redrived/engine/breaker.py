@@ -79,6 +79,8 @@ class Breakers:
         elif not failed_transiently:
             self._windows.pop(task, None)
             self._change(replace(breaker, state="closed", why="a probe did not fail"))
+            if n > 1:
+                self._count(task, settings, failed_transiently, n - 1)
         elif breaker.state == "probing":
             self._wait(breaker, settings)
 

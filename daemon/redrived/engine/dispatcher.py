@@ -58,6 +58,7 @@ class Dispatcher(Loop):
         self.is_open = True  # a drain closes it: nothing more is leased
         self._is_asking = False
         self._standing: asyncio.Future[Leased] | None = None
+        self._has_missed = False  # a wake-up, because the lease that stood was being made
         self._woken = 0
         self._is_dry_since = -1  # by `_woken`: nothing was ready then, nor has become so
         self._store = store
@@ -117,7 +118,8 @@ class Dispatcher(Loop):
 
     async def run_once(self) -> bool:
         if not self._withdraw():
-            return False  # the lease that stood is being made; its answer wakes us
+            self._has_missed = True  # its answer wakes us
+            return False
         if not self.is_open:
             if self._commands.flush():
                 self._settler.freed()
@@ -184,8 +186,11 @@ class Dispatcher(Loop):
             super().wake()  # what has ended is told, then the next one stands
         elif leased.again or picked.berths or picked.slots:
             self.wake()  # there may be more
-        elif woken == self._woken:
+        elif woken == self._woken and not self._has_missed:
             self._stand(self.room())  # what is ready may not run now; what comes may
+        else:
+            super().wake()
+        self._has_missed = False
 
     def room(self) -> Room:
         """What could be leased now, and under which limits."""

@@ -79,11 +79,11 @@ class Reloader:
             raise
         notes = await self._notes(new, plan)
         if plan:
+            descriptors.provide(new.daemon.concurrency)
             # Told first: a store that cannot take this refuses the reload as a whole.
             await engine.store.submit(say, _told(by, plan, notes))
             old = engine.definitions.config
             await engine.pipelines.register(new)
-            descriptors.provide(new.daemon.concurrency)
             engine.use(new)
             if any(key.startswith("daemon.log_") for key in _keys(plan)):
                 logs.set_up(new.daemon.log_level, new.daemon.log_format)

@@ -64,6 +64,21 @@ async def test_each_of_many_successes_that_are_told_together_counts(tmp_path: Pa
         assert engine.breakers.all()[0].why.startswith("6 of 12 attempts")
 
 
+async def test_what_is_told_with_the_success_that_closes_it_counts_from_then_on(
+    tmp_path: Path,
+) -> None:
+    async with an_engine(tmp_path, CONFIG) as engine:
+        for _ in range(3):
+            engine.breakers.note("call", failed_transiently=True)
+        assert engine.breakers.is_open("call")
+        engine.breakers.note("call", failed_transiently=False, n=6)
+        for _ in range(4):
+            engine.breakers.note("call", failed_transiently=True)
+        assert not engine.breakers.is_open("call")
+        engine.breakers.note("call", failed_transiently=True)
+        assert engine.breakers.all()[0].why.startswith("5 of 10 attempts")
+
+
 def test_what_is_older_than_its_window_counts_no_more() -> None:
     window = Window(60.0)
     for second in range(120):

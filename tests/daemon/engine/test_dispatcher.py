@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import PauseIt, ResumeIt
+from redrived import descriptors
 from redrived.api import pausing
 from redrived.engine import dispatcher
 from redrived.store.leases import Leased, lease
@@ -22,6 +24,11 @@ from support.engine import TESTER, WITHIN, running
 TASKS = """
 [tasks.tiny]
 command = "true"
+"""
+
+CALL = """
+[tasks.call]
+http = { url = "http://127.0.0.1:1/" }
 """
 
 PYTHON = """
@@ -139,3 +146,38 @@ async def test_what_comes_once_a_pause_is_answered_waits(tmp_path: Path) -> None
         assert not dispatcher.is_leasing  # before it has had its turn
         [id] = await bench.enqueue("tiny")
         assert await bench.told(id) == ["step_started"]
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+async def test_no_news_is_lost_while_the_lease_that_stood_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says_so: bool
+) -> None:
+    """That other rules hold is said by a wake-up; that there is more room, by less than that."""
+    is_made, go_on = threading.Event(), threading.Event()
+
+    def slowly(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
+        leased = lease(unit, rooms)
+        if unit.has_made_ready:
+            is_made.set()
+            go_on.wait(WITHIN)
+        return leased
+
+    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
+    monkeypatch.setattr(dispatcher, "lease", slowly)
+    async with running(tmp_path, CALL) as bench:
+        with monkeypatch.context() as patched:
+            patched.setattr(descriptors, "are_scarce", lambda opening=0: True)
+            bench.engine.dispatcher.wake()
+            coming: list[asyncio.Task[list[int]]] = []
+            while not is_made.is_set():  # the first ones may come before a lease stands
+                coming.append(asyncio.create_task(bench.enqueue("call")))
+                await asyncio.sleep(0.02)
+        if says_so:
+            bench.engine.dispatcher.wake()
+        else:
+            bench.engine.settler.freed()
+        for _ in range(5):  # it is heard, and nothing can be done about it yet
+            await asyncio.sleep(0)
+        go_on.set()
+        for [id] in await asyncio.gather(*coming):
+            await bench.event("action_started", id)
