@@ -120,7 +120,7 @@ class CurrentJob:
     ) -> None:
         """Say how far the work has come; counts as a heartbeat."""
         said = None if text is None else str(text)
-        self.progress_made = [_plain(done), _plain(total), said]
+        self.progress_made = [_number(done), _number(total), said]
         now = time.monotonic()
         if now - self._said_at >= PROGRESS_EVERY:
             self._said_at = now
@@ -219,6 +219,13 @@ def _short(key: str) -> str:
     if len(key) <= LONGEST_KEY:
         return key
     return "blake2b:" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _number(value: Any) -> Any:
+    """A count of progress; what it cannot be is the handler's mistake, and told there."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise TypeError(f"{value!r} cannot be progress: a number can, and None where none is known")
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

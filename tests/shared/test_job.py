@@ -76,6 +76,22 @@ def test_progress_counts_as_a_beat_and_the_last_word_is_kept(wire: Wire) -> None
     assert job.progress_made == [2, 3, None]
 
 
+@pytest.mark.parametrize("progress", [("a", "b"), (1, "10"), (True, None), (object(), 3)])
+def test_progress_that_is_no_number_is_refused_where_it_is_said(
+    wire: Wire, progress: tuple[float, float]
+) -> None:
+    job = a_job(wire)
+    with pytest.raises(TypeError, match="cannot be progress: a number can"):
+        job.progress(*progress)
+
+    assert (job.progress_made, wire.beats) == (None, [])
+
+
+def test_progress_beyond_every_number_is_refused_where_it_is_said(wire: Wire) -> None:
+    with pytest.raises(ValueError, match="nan cannot be a metric or progress"):
+        a_job(wire).progress(float("nan"), 3)
+
+
 def test_counts_add_up_and_metrics_are_set(wire: Wire) -> None:
     job = a_job(wire)
     assert job.metrics is None
