@@ -26,6 +26,9 @@ MARK_EVERY = 0.5  # seconds of work that a crash may repeat in `remaining`
 MARK_AT_MOST = 5000  # items in one mark
 LONGEST_KEY = 200  # characters; longer keys are known by their digest
 RESULT_AT_MOST = 64 * 1024  # bytes of JSON
+TEXT_AT_MOST = 200  # characters of what progress or a metric says
+METRICS_AT_MOST = 100  # of an attempt
+NAME_AT_MOST = 100  # characters of a metric's name
 
 _LARGEST = 2**63
 
@@ -119,7 +122,7 @@ class CurrentJob:
         text: str | None = None,
     ) -> None:
         """Say how far the work has come; counts as a heartbeat."""
-        said = None if text is None else str(text)
+        said = None if text is None else shortened(str(text))
         self.progress_made = [_number(done), _number(total), said]
         now = time.monotonic()
         if now - self._said_at >= PROGRESS_EVERY:
@@ -131,10 +134,15 @@ class CurrentJob:
         self.metric(name, (self.metrics or {}).get(name, 0) + n)
 
     def metric(self, name: str, value: Number | str | bool | None) -> None:
-        """Set a metric of this attempt; the metrics are kept however it ends."""
+        """Set a metric of this attempt; the metrics are kept however it ends.
+
+        Every list has them, so there is a most of them: what is beyond is dropped.
+        """
         if self.metrics is None:
             self.metrics = {}
-        self.metrics[str(name)] = _plain(value)
+        name, value = str(name), _plain(value)
+        if name in self.metrics or has_room(self.metrics, name):
+            self.metrics[name] = shortened(value) if isinstance(value, str) else value
 
     def once(self, key: str) -> bool:
         """True the first time for this run (or this job, when it has none), then never again.
@@ -213,6 +221,16 @@ def current_job() -> CurrentJob:
             "threads that you start yourself"
         )
     return job
+
+
+def shortened(text: str) -> str:
+    """As much of a text as every list of jobs can carry."""
+    return text if len(text) <= TEXT_AT_MOST else text[: TEXT_AT_MOST - 1] + "…"
+
+
+def has_room(metrics: dict[str, Any], name: str) -> bool:
+    """Whether one more metric, by this name, is kept."""
+    return len(name) <= NAME_AT_MOST and len(metrics) < METRICS_AT_MOST
 
 
 def _short(key: str) -> str:

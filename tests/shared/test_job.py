@@ -92,6 +92,30 @@ def test_progress_beyond_every_number_is_refused_where_it_is_said(wire: Wire) ->
         a_job(wire).progress(float("nan"), 3)
 
 
+def test_a_long_text_of_progress_or_of_a_metric_is_cut(wire: Wire) -> None:
+    job = a_job(wire)
+    job.progress(1, 2, "t" * 10_000_000)
+    job.metric("where", "w" * 201)
+    job.metric("just", "w" * 200)
+
+    assert wire.beats == [[1, 2, "t" * 199 + "…"]]
+    assert job.metrics == {"where": "w" * 199 + "…", "just": "w" * 200}
+
+
+def test_metrics_beyond_the_first_hundred_and_long_names_are_dropped(wire: Wire) -> None:
+    job = a_job(wire)
+    job.count("n" * 101)
+    assert job.metrics == {}
+
+    for n in range(200):
+        job.count(f"m{n}")
+    job.count("m99", 2)
+
+    assert job.metrics is not None
+    assert list(job.metrics) == [f"m{n}" for n in range(100)]
+    assert job.metrics["m99"] == 3
+
+
 def test_counts_add_up_and_metrics_are_set(wire: Wire) -> None:
     job = a_job(wire)
     assert job.metrics is None

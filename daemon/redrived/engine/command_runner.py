@@ -16,6 +16,7 @@ from typing import Any
 
 from redrive.clock import Clock
 from redrive.errors import RedriveError
+from redrived.engine import said
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.job_facts import facts_of
@@ -332,11 +333,10 @@ class CommandRunner:
         if notice.progress is not None or notice.status is not None:
             made = notice.progress
             text = notice.status or (made.text if made else None)
-            progress = to_json(
-                {"done": made and made.done, "total": made and made.total, "text": text}
-            )
-        metrics = to_json(notice.metrics) if notice.metrics else None
-        self._signs.beat(attempt, self._clock.now(), progress, metrics)
+            progress = to_json(said.progress(made and made.done, made and made.total, text))
+        metrics = said.metrics(notice.metrics)
+        at = self._clock.now()
+        self._signs.beat(attempt, at, progress, to_json(metrics) if metrics else None)
 
 
 class CommandExecutor:

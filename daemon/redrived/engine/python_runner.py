@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from redrive.clock import Clock
-from redrive.models import Progress
+from redrived.engine import said
 from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.definitions import Definitions
 from redrived.engine.pace import Pace
@@ -159,10 +159,11 @@ class PythonRunner:
 
     def _ended(self, job: InHand, attempt: Attempt | None, report: wire.Report) -> Completed | None:
         """A success, to be told with others; anything else is settled here."""
+        report = said.report(report)
         ended_at = report.began + report.took
         too_long = report.wrote and self._cut_output(job)
         if report.progress is not None:
-            self._signs.last(job, ended_at, _progress(report.progress))
+            self._signs.last(job, ended_at, to_json(said.progress(*report.progress)))
         # Who swallows the exception that ends it has ended all the same.
         is_ended = attempt is not None and attempt.ending not in (None, Ending.DRAIN)
         if report.outcome == "done" and not too_long and not is_ended:
@@ -196,9 +197,9 @@ class PythonRunner:
         attempt = self._attempts.get(beat.job, beat.lease)
         if attempt is None:
             return
-        progress = None if beat.progress is None else _progress(beat.progress)
-        metrics = to_json(beat.metrics) if beat.metrics else None
-        self._signs.beat(attempt, beat.at, progress, metrics)
+        progress = None if beat.progress is None else to_json(said.progress(*beat.progress))
+        metrics = said.metrics(beat.metrics)
+        self._signs.beat(attempt, beat.at, progress, to_json(metrics) if metrics else None)
 
     def marked(self, worker: Worker, mark: wire.Mark) -> None:
         job = self._hands.get(worker, {}).get(mark.job)
@@ -365,11 +366,6 @@ def _completed(job: InHand, report: wire.Report, began_at: int | None, ended_at:
         metrics,
         data,
     )
-
-
-def _progress(said: tuple[float | None, float | None, str | None]) -> str:
-    done, total, text = said
-    return to_json(Progress(done=done, total=total, text=text))
 
 
 def _scope(job: InHand) -> str:
