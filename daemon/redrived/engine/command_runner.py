@@ -34,7 +34,6 @@ from redrived.store.begin import Begun, begin
 from redrived.store.picking import Berth, InHand
 from redrived.store.settle import Completed
 from redrived.store.store import Store
-from redrived.store.unit import to_json
 
 BEGUN_AFTER = 0.02  # seconds until a command from a hand is announced as begun
 GIVE_BACK_AFTER = 0.04  # seconds until what waits behind it goes back
@@ -329,14 +328,9 @@ class CommandRunner:
     def _heard(self, attempt: Attempt, notice: Notice) -> None:
         if not attempt.is_logged:
             self._log_begin(attempt)
-        progress = None
-        if notice.progress is not None or notice.status is not None:
-            made = notice.progress
-            text = notice.status or (made.text if made else None)
-            progress = to_json(said.progress(made and made.done, made and made.total, text))
-        metrics = said.metrics(notice.metrics)
-        at = self._clock.now()
-        self._signs.beat(attempt, at, progress, to_json(metrics) if metrics else None)
+        progress = said.progress_after(notice, attempt.progress)
+        metrics = said.metrics_after(notice, attempt.metrics)
+        self._signs.beat(attempt, self._clock.now(), progress, metrics)
 
 
 class CommandExecutor:

@@ -14,6 +14,8 @@ import msgspec
 from redrive.job import has_room, shortened
 from redrive.models import Progress
 from redrived.processes import wire
+from redrived.processes.notify_socket import Notice
+from redrived.store.unit import to_json
 
 
 def progress(done: float | None, total: float | None, text: str | None) -> Progress:
@@ -34,6 +36,28 @@ def report(told: wire.Report) -> wire.Report:
     if told.metrics is None:
         return told
     return msgspec.structs.replace(told, metrics=metrics(told.metrics))
+
+
+def progress_after(notice: Notice, before: str | None) -> str | None:
+    """The progress of a command, as JSON, after one more word; None when it says nothing of it.
+
+    Each variable of the protocol stands for itself: what is not named stays as it was said.
+    """
+    if notice.progress is None and notice.status is None:
+        return None
+    last = msgspec.json.decode(before, type=Progress) if before else Progress()
+    made = notice.progress or last
+    text = last.text if notice.status is None else notice.status or None
+    return to_json(progress(made.done, made.total, text))
+
+
+def metrics_after(notice: Notice, before: str | None) -> str | None:
+    """The metrics of a command, likewise."""
+    if not notice.metrics:
+        return None
+    known: dict[str, Any] = msgspec.json.decode(before) if before else {}
+    kept = metrics({**known, **notice.metrics})
+    return to_json(kept) if kept else None
 
 
 def _is_plain(value: Any) -> bool:

@@ -88,9 +88,12 @@ class NotifySocket:
 
 
 def _progress(text: str) -> Progress | None:
-    done, _, total = text.partition("/")
-    numbers = _number(done), _number(total)
-    return None if numbers[0] is None else Progress(done=numbers[0], total=numbers[1])
+    """None where either is no amount of work: half of what it says would be another word."""
+    said, _, of = text.partition("/")
+    done, total = _number(said), _number(of)
+    if done is None or done < 0 or (of and total is None) or (total is not None and total < 0):
+        return None
+    return Progress(done=done, total=total)
 
 
 def _number(text: str) -> float | None:

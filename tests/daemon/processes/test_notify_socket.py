@@ -29,7 +29,13 @@ from support.processes import eventually
         ),
         (b"WATCHDOG=trigger", None),
         (b"READY=1\nFDSTORE=1", None),
+        (b"X_REDRIVE_PROGRESS=3/", Notice(progress=Progress(done=3))),
         (b"X_REDRIVE_PROGRESS=inf/1", None),
+        (b"X_REDRIVE_PROGRESS=-1/nan", None),
+        (b"X_REDRIVE_PROGRESS=-1/10", None),
+        (b"X_REDRIVE_PROGRESS=1/nan", None),
+        (b"X_REDRIVE_PROGRESS=1/-10", None),
+        (b"X_REDRIVE_PROGRESS=1/many", None),
         (b"", None),
     ],
 )
