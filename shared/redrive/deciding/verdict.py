@@ -23,6 +23,9 @@ from redrive.models import Decision, Json
 from redrive.policy import delay_before
 from redrive.rules import Classification
 
+# Seconds. A task that asks for none has nothing to wait for, and would run without end.
+SHORTEST_SNOOZE = 1.0
+
 
 class Verdict(Struct, frozen=True, kw_only=True):
     """What to write down. An instant that is None stays as it was."""
@@ -57,7 +60,7 @@ def decide(facts: Facts) -> Verdict:
             return Verdict(state=JobState.CANCELLED)
         case Snoozed(until):
             # Waiting was the task's own wish, so it does not use up an attempt.
-            at = max(until, facts.now)
+            at = max(until, facts.now + round(SHORTEST_SNOOZE * SECOND))
             delay = (at - facts.now) / SECOND
             words = f"asked to wait: next in {spell(delay)}"
             return Verdict(

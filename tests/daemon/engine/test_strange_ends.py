@@ -94,6 +94,17 @@ async def test_a_snooze_until_no_calendar_goes_on_is_a_very_long_one(
         assert "1970" < told.data["until"] < "2200"
 
 
+@pytest.mark.parametrize("until", ["0", "-5", "datetime.datetime.now(datetime.timezone.utc)"])
+async def test_a_snooze_without_a_wait_is_no_hot_loop(tmp_path: Path, until: str) -> None:
+    handler = f"import datetime, redrive\ndef rest():\n    raise redrive.Snooze({until})\n"
+    (tmp_path / "handlers.py").write_text(handler)
+    config = '[pools.default]\npath = ["."]\n[tasks.rest]\npython = "handlers:rest"\n'
+    async with running(tmp_path, config) as bench:
+        [id] = await bench.enqueue("rest")
+        told = await bench.event("job_snoozed", id)
+        assert told.data["delay"] == 1.0
+
+
 LIAR = """
 import sys
 

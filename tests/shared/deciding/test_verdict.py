@@ -152,8 +152,12 @@ def test_a_snooze_does_not_use_up_an_attempt() -> None:
     assert because(facts(Snoozed(until))) == "attempt 1 of 3 asked to wait: next in 15 min"
 
 
-def test_a_snooze_into_the_past_is_due_now() -> None:
-    assert decide(facts(Snoozed(NOW - 1))).available_at == NOW
+@pytest.mark.parametrize("until", [NOW - 5 * SECOND, NOW, NOW + 1, NOW + SECOND])
+def test_a_snooze_lasts_a_second_at_least(until: int) -> None:
+    verdict = decide(facts(Snoozed(until)))
+
+    assert (verdict.available_at, verdict.delay) == (NOW + SECOND, 1.0)
+    assert because(facts(Snoozed(until))) == "attempt 1 of 3 asked to wait: next in 1 s"
 
 
 def test_an_interruption_gives_the_attempt_back_and_is_counted_apart() -> None:
