@@ -42,17 +42,19 @@ def fold_state(events: Iterable[Event]) -> tuple[JobState | None, int]:
     return state, attempts
 
 
-def history(events: Sequence[Event]) -> list[Attempt]:
-    """Every execution of a job, oldest first, over all its lives."""
+def history(events: Sequence[Event], executions: int = 0, life: int = 1) -> list[Attempt]:
+    """The executions that these events tell of, oldest first, over all lives of a job.
+
+    `executions` is how many there were before them, `life` the life in which they begin.
+    """
     past: list[Attempt] = []
-    life = 1
     for event in events:
         if event.type == "job_requeued":
             life += 1
         elif event.type == "action_started":
             past.append(
                 Attempt(
-                    execution=len(past) + 1,
+                    execution=executions + len(past) + 1,
                     attempt=event.attempt or 0,
                     life=life,
                     started_at=event.at,

@@ -9,8 +9,10 @@ from redrive.errors import NotFound, UsageProblem
 from redrive.history import history
 from redrive.instants import Instant
 from redrive.lifecycle import JobState
-from redrive.models import Event, Job
+from redrive.models import Attempt, Job
 from redrive.policy import RetryPolicy, timeline
+from redrive.protocol.codec import encode_told, that_fit
+from redrive.protocol.envelope import ROOM
 from redrive.protocol.queries import GroupPage, JobPage, JobReply, ListGroups, ListJobs, ShowJob
 from redrive.protocol.rows import Plan
 from redrived.api.server import Asker
@@ -21,6 +23,7 @@ from redrived.store.listing import listed
 from redrived.store.store import Condition, Connection
 
 MOST_ON_A_PAGE = 10_000
+MOST_EXECUTIONS = 1_000  # of one job; `redrive events ID` tells of all
 
 
 def condition(engine: Engine, text: str) -> Condition | None:
@@ -75,10 +78,10 @@ async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> Grou
 
 
 async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
-    def ask(connection: Connection) -> tuple[Job | None, str | None, list[Event], int]:
+    def ask(connection: Connection) -> tuple[Job | None, str | None, list[Attempt], int]:
         job = jobs.get(connection, request.id)
         pinned = jobs.pinned(connection, request.id)
-        past = events.of_job(connection, request.id) if job else []
+        past = _past(connection, job) if job else []
         return job, pinned, past, events.head(connection)
 
     job, pinned, past, head = await engine.store.read(ask)
@@ -89,12 +92,19 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
     policy = engine.definitions.step_policy(pinned, job.step) or policy
     return JobReply(
         job=engine.definitions.budgeted(job),
-        history=history(past),
+        history=past,
         plan=plan(job, policy, engine.clock.now()),
         policy=describe(policy),
         next=next_step(job),
         as_of=head,
     )
+
+
+def _past(connection: Connection, job: Job) -> list[Attempt]:
+    """The last executions, as many as a reply has room for beside the job itself."""
+    past = history(*events.last_executions(connection, job.id, MOST_EXECUTIONS))
+    room = ROOM - len(encode_told(job))
+    return past[len(past) - that_fit(reversed(past), room) :]
 
 
 def plan(job: Job, policy: RetryPolicy, now: Instant) -> list[Plan]:

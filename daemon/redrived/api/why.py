@@ -34,14 +34,14 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
         job = jobs.get(connection, id)
         if job is None:
             return None, None, None, None
-        told = events.of_job(connection, id)
-        past = history(told)
+        told = events.last_executions(connection, id, 1)
+        past = history(*told)
         definition = engine.definitions.tasks.get(job.task)
         queue = engine.definitions.queue_rules.get(job.queue)
         since_queue = now - queue.rate[1] if queue and queue.rate else None
         since_task = now - definition.rate[1] if definition and definition.rate else None
         lane = circumstances.lane(connection, id, since_queue, since_task)
-        return job, past[-1] if past else None, lane, _hold(told)
+        return job, past[-1] if past else None, lane, _hold(told.events)
 
     job, last, lane, hold = await engine.store.read(ask)
     if job is None or lane is None:

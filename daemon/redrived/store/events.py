@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, text
@@ -13,6 +13,14 @@ from redrived.store.log import EventRow
 from redrived.store.unit import Landed
 
 _COLUMNS = "seq, at, type, job, run, attempt, state, attempts, data"
+
+
+class Past(NamedTuple):
+    """Events of a job from the begin of an execution on."""
+
+    events: list[Event]
+    executions: int = 0  # how many there were before
+    life: int = 1  # in which they begin
 
 
 def head(connection: Connection) -> int:
@@ -58,6 +66,27 @@ def of_run(connection: Connection, run: int, seq: int = 0, limit: int = 1_000_00
         run=run,
         seq=seq,
         limit=limit,
+    )
+
+
+def last_executions(connection: Connection, job: int, n: int) -> Past:
+    """The last `n` executions of a job; of those before, which may be a million, the count."""
+    query = text(
+        "SELECT seq FROM events WHERE job = :job AND type = 'action_started'"
+        " ORDER BY seq DESC LIMIT 1 OFFSET :n"
+    )
+    first = connection.execute(query, {"job": job, "n": n - 1}).scalar()
+    if first is None:
+        return Past(of_job(connection, job))
+    counts = text(
+        "SELECT type, count(*) FROM events WHERE job = :job AND seq < :first"
+        " AND type IN ('action_started', 'job_requeued') GROUP BY type"
+    )
+    before = {kind: int(m) for kind, m in connection.execute(counts, {"job": job, "first": first})}
+    return Past(
+        of_job(connection, job, first - 1),
+        before.get("action_started", 0),
+        1 + before.get("job_requeued", 0),
     )
 
 

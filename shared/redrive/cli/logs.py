@@ -104,7 +104,7 @@ class _Following:
         while True:
             if self._output is None:
                 known = self._client.show_job(self._id)
-                newest = len(known.history)
+                newest = known.history[-1].execution if known.history else 0
                 self._execution = self._execution or newest or 1
                 if self._execution > newest:
                     return known.job.state in FINISHED

@@ -17,7 +17,7 @@ from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, StepSta
 from redrive.protocol.queries import JobReply, RunReply
 from redrive.protocol.rows import Plan
 
-_SHOWN = 10  # executions, the last ones; as JSON there are all
+_SHOWN = 10  # executions, the last ones; as JSON there are up to 1,000
 _LINES = 20  # of a message
 _HISTORY = (
     Column("EXEC", right=True),
@@ -45,7 +45,8 @@ _STEPS = (
 def show(settings: Settings, id: str) -> None:
     """Show everything about a job (12) or a run (r7).
 
-    Its state and budgets, its attempts and their errors, and what to do next.
+    Its state and budgets, its attempts and their errors, and what to do next. With --json its
+    last 1,000 executions, as far as a message holds them; `redrive events ID` tells of all.
     """
     with settings.client() as client:
         reply = client.show_run(id) if id.startswith("r") else client.show_job(int(id))
@@ -93,9 +94,10 @@ def _print_job(reply: JobReply) -> None:
     if job.error is not None:
         _print_error(job.error)
     if reply.history:
-        earlier = len(reply.history) - _SHOWN
-        print_heading("History" if earlier <= 0 else f"History, without the first {earlier}")
-        print_table(_HISTORY, map(_history_row, reply.history[-_SHOWN:]), empty="")
+        shown = reply.history[-_SHOWN:]
+        earlier = shown[0].execution - 1
+        print_heading(f"History, without the first {earlier:,}" if earlier else "History")
+        print_table(_HISTORY, map(_history_row, shown), empty="")
     if reply.plan:
         print_heading("To come, if every attempt fails")
         for plan in reply.plan:

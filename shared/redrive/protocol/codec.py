@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from redrive.errors import UsageProblem
+from redrive.models import Record
 from redrive.protocol.commands import Command
 from redrive.protocol.envelope import Answer, Call, Refusal, Request
 from redrive.protocol.queries import Query
@@ -59,6 +61,17 @@ def encode_told(message: Struct) -> bytes:
         return encode(message)
     except OverflowError:
         return encode(_spelled_out(msgspec.to_builtins(message, builtin_types=(bytes,))))
+
+
+def that_fit(rows: Iterable[Record], room: int) -> int:
+    """How many of these, from the first on, a reply has room for; one at least."""
+    n = 0
+    for row in rows:
+        room -= len(encode_told(row))
+        if room < 0 and n:
+            break
+        n += 1
+    return n
 
 
 def _spelled_out(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from msgspec import Raw, Struct
 
 MAX_MESSAGE = 4 * 1024 * 1024  # bytes of a request or a reply
+ROOM = MAX_MESSAGE - 256 * 1024  # bytes of it for rows; the rest is for what stands beside them
 MAX_QUERY = 256 * 1024  # bytes of a request that only reads
 
 

@@ -207,7 +207,7 @@ class ListPipelines(Request, frozen=True, kw_only=True):
 
 class JobReply(Reply, frozen=True, kw_only=True):
     job: Job
-    history: list[Attempt]
+    history: list[Attempt]  # the last ones, as `execution` of the first says; at most 1,000
     plan: list[Plan] = []
     policy: str = ""
     next: str = ""  # what the operator can do now, in one sentence

@@ -66,6 +66,19 @@ def test_every_transition_has_one_event_and_the_fold_is_the_row(ground: Ground) 
     check(ground)
 
 
+def test_the_last_executions_are_told_as_the_whole_past_tells_them(ground: Ground) -> None:
+    [placed] = ground.add(NewJob(task="work", queue="default", max_attempts=2))
+    for _ in range(3):
+        ground.fail(*ground.take(), retry_in=0)
+        ground.fail(*ground.take())
+        ground.do(act, Act(verb="requeue", jobs=[placed.id], by="ann", force=True))
+
+    past = history(ground.events(placed.id))
+    assert [each.life for each in past] == [1, 1, 2, 2, 3, 3]
+    for n in range(1, 8):
+        assert history(*ground.ask(events.last_executions, placed.id, n)) == past[-n:]
+
+
 def test_what_is_announced_is_what_is_written(ground: Ground) -> None:
     ground.add()
     ground.finish(*ground.take())

@@ -303,6 +303,14 @@ def test_the_last_ten_executions_are_shown_and_all_of_them_as_json(
     assert len(redrive("show", 12, "--json").object["history"]) == 12
 
 
+def test_what_the_daemon_left_out_of_a_long_past_is_counted_too(
+    peer: Peer, redrive: Redrive
+) -> None:
+    history = [Attempt(execution=n, attempt=n, life=1) for n in range(29_001, 30_001)]
+    peer.replies["ShowJob"] = msgspec.structs.replace(REPLY, history=history)
+    assert "History, without the first 29,990\n" in redrive("show", 12).out
+
+
 def test_of_a_long_message_the_end_is_shown_and_all_of_it_as_json(
     peer: Peer, redrive: Redrive
 ) -> None:
@@ -392,6 +400,16 @@ def test_following_output_ends_with_the_job(peer: Peer, redrive: Redrive) -> Non
     output(peer, b"done\n")
     peer.replies["ShowJob"] = REPLY
     assert redrive("logs", 12, "-f").out == "done\n"
+
+
+def test_the_newest_output_is_followed_though_its_number_is_beyond_what_is_shown(
+    peer: Peer, redrive: Redrive
+) -> None:
+    output(peer, b"done\n")
+    history = [Attempt(execution=n, attempt=n, life=1) for n in (29_999, 30_000)]
+    peer.replies["ShowJob"] = msgspec.structs.replace(REPLY, history=history)
+    assert redrive("logs", 12, "-f").out == "done\n"
+    assert {asked.attempt for asked in peer.asked_for("ReadLog")} == {30_000}
 
 
 def test_why_tells_the_reason_and_the_values_behind_it(peer: Peer, redrive: Redrive) -> None:

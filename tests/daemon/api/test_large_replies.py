@@ -1,0 +1,90 @@
+"""Jobs with a long past or much in them are shown as far as a message holds it, never refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from redrive.instants import iso
+from redrive.models import ErrorRecord, plain
+from redrive.protocol.codec import encode_answer
+from redrive.protocol.envelope import MAX_MESSAGE, Reply
+from redrive.protocol.queries import JobReply, ShowJob, Why
+from redrived.api import jobs, why
+from redrived.engine.engine import Engine
+from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.unit import Unit
+from support.engine import TESTER
+from support.engines import an_engine
+
+
+class Past(msgspec.Struct):
+    """Executions of job 1 that all failed, a requeue before every hundredth."""
+
+    executions: int
+    message: str = "no"
+
+
+def lived(unit: Unit, items: Sequence[Past]) -> list[None]:
+    for past in items:
+        for n in range(1, past.executions + 1):
+            if n % 100 == 0:
+                unit.emit("job_requeued", job=1, state="queued", attempts=0)
+            error = ErrorRecord(error_type="broken", category="unknown", message=past.message)
+            unit.emit("action_started", job=1, attempt=n, state="leased", attempts=n)
+            told: dict[str, Any] = {"error": {**plain(error), "timestamp": iso(n)}}
+            unit.emit("action_error", job=1, attempt=n, data=told)
+    return [None for _ in items]
+
+
+async def a_job(engine: Engine, past: Past, **args: Any) -> None:
+    new = NewJob(task="work", queue="default", args=msgspec.json.encode(args).decode())
+    await engine.store.submit(enqueue, Order(jobs=[new]))
+    await engine.store.submit(lived, past)
+
+
+async def shown(engine: Engine) -> JobReply:
+    reply = await jobs.show_job(engine, TESTER, ShowJob(id=1))
+    assert is_told(reply)
+    return reply
+
+
+def is_told(reply: Reply) -> bool:
+    return len(encode_answer("an id", reply)) <= MAX_MESSAGE
+
+
+async def test_a_job_with_a_long_past_is_shown_with_the_end_of_it(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=3_210))
+        history = (await shown(engine)).history
+
+        assert [each.execution for each in history] == list(range(2_211, 3_211))
+        assert [history[0].life, history[-1].life] == [23, 33]
+        assert all(each.error and each.outcome == "failed" for each in history)
+
+
+async def test_executions_with_much_to_say_are_shown_as_far_as_there_is_room(
+    tmp_path: Path,
+) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=300, message="x" * 20_000), text="a" * 1_000_000)
+        history = (await shown(engine)).history
+
+        assert 100 < len(history) < 160
+        assert history[-1].execution == 300
+        assert history[0].execution == 301 - len(history)
+
+
+async def test_one_execution_is_shown_however_much_it_says(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=2, message="x" * 2_500_000))
+        assert [each.execution for each in (await shown(engine)).history] == [2]
+
+
+async def test_why_speaks_of_the_last_of_many_executions(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=50))
+        assert is_told(await why.why(engine, TESTER, Why(id="1")))
