@@ -60,6 +60,7 @@ class Peer:
         self.asked: list[Request] = []
         self.replies: dict[str, Canned] = {"Hello": welcome()}
         self.log: list[Event] = []
+        self.at_once = MOST  # of its events a message holds, however many are asked for
         self._tasks: list[asyncio.Task[None]] = []
         self._sockets: list[zmq.asyncio.Socket] = []
 
@@ -128,8 +129,10 @@ class Peer:
     def _page(self, request: ListEvents) -> EventPage:
         after = [each for each in self.log if each.seq > request.after]
         last = min(request.last or 0, MOST)
-        events = after[-last:] if last else after[: request.limit]
-        return EventPage(events=events, head=self._head())
+        some = self.at_once
+        events = after[-last:][-some:] if last else after[: request.limit][:some]
+        oldest = self.log[0].seq if self.log else 0
+        return EventPage(events=events, head=self._head(), oldest=oldest)
 
 
 @asynccontextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from redrive.errors import NotFound
 from redrive.lifecycle import JobState
 from redrive.models import Event, Job
+from redrive.protocol.codec import that_fit
+from redrive.protocol.envelope import ROOM
 from redrive.protocol.queries import EventPage, ListEvents, LogReply, ReadLog
 from redrived.api.server import Asker
 from redrived.engine.attempt import Attempt
@@ -23,8 +25,13 @@ async def list_events(engine: Engine, asker: Asker, request: ListEvents) -> Even
     limit = min(max(1, request.limit), MOST)
 
     def ask(connection: Connection) -> EventPage:
+        found = _ask(connection, request, limit)
+        if request.last is not None and request.id is None:
+            told = found[len(found) - that_fit(reversed(found), ROOM) :]
+        else:
+            told = found[: that_fit(found, ROOM)]
         return EventPage(
-            events=_ask(connection, request, limit),
+            events=told,
             head=events.head(connection),
             oldest=events.oldest(connection),
         )

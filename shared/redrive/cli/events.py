@@ -62,8 +62,10 @@ def _print_past(log: _Log, client: Client, id: str | None, after: int, last: int
     """The seq up to which everything that was asked for has been printed."""
     if last is not None and id is None and last <= _NEWEST:
         page = client.events(last=last)
-        log.print_all(event for event in page.events if event.seq > after)
-        return page.head
+        if len(page.events) == last or not page.events or page.events[0].seq <= page.oldest:
+            log.print_all(event for event in page.events if event.seq > after)
+            return page.head
+        # They have so much to say that one message does not hold them.
     found: list[Event] = []
     while True:
         page = client.events(id, after=after, limit=_PAGE)
@@ -71,7 +73,7 @@ def _print_past(log: _Log, client: Client, id: str | None, after: int, last: int
             log.print_all(page.events)
         else:
             found += page.events
-        if len(page.events) < _PAGE:
+        if not page.events:
             log.print_all(found[-last:] if last else [])
             return page.head
         after = page.events[-1].seq

@@ -269,7 +269,10 @@ class EventPage(Reply, frozen=True, kw_only=True):
 
 
 class ListEvents(Request, frozen=True, kw_only=True):
-    """Events after a seq, oldest first; of one job or run when `id` is given."""
+    """Events after a seq, oldest first; of one job or run when `id` is given.
+
+    A page ends where a message is full, so the last one is that without events.
+    """
 
     Reply = EventPage
     after: int = 0

@@ -12,7 +12,8 @@ from redrive.instants import iso
 from redrive.models import ErrorRecord, plain
 from redrive.protocol.codec import encode_answer
 from redrive.protocol.envelope import MAX_MESSAGE, Reply
-from redrive.protocol.queries import JobReply, ShowJob, Why
+from redrive.protocol.queries import EventPage, JobReply, ListEvents, ShowJob, Why
+from redrived.api import events as api_events
 from redrived.api import jobs, why
 from redrived.engine.engine import Engine
 from redrived.store.enqueue import NewJob, Order, enqueue
@@ -52,6 +53,10 @@ async def shown(engine: Engine) -> JobReply:
     return reply
 
 
+async def events_after(engine: Engine, seq: int, id: str | None) -> EventPage:
+    return await api_events.list_events(engine, TESTER, ListEvents(after=seq, id=id))
+
+
 def is_told(reply: Reply) -> bool:
     return len(encode_answer("an id", reply)) <= MAX_MESSAGE
 
@@ -82,6 +87,27 @@ async def test_one_execution_is_shown_however_much_it_says(tmp_path: Path) -> No
     async with an_engine(tmp_path) as engine:
         await a_job(engine, Past(executions=2, message="x" * 2_500_000))
         assert [each.execution for each in (await shown(engine)).history] == [2]
+
+
+async def test_events_with_much_to_say_are_told_page_by_page(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=300, message="x" * 20_000))
+        for id in ("1", None):
+            seqs: list[int] = []
+            while (page := await events_after(engine, seqs[-1] if seqs else 0, id)).events:
+                assert is_told(page)
+                seqs += [event.seq for event in page.events]
+            assert seqs == list(range(1, page.head + 1))
+
+
+async def test_of_the_newest_events_as_many_are_told_as_there_is_room_for(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await a_job(engine, Past(executions=300, message="x" * 20_000))
+        page = await api_events.list_events(engine, TESTER, ListEvents(last=1_000))
+        assert is_told(page)
+        seqs = [event.seq for event in page.events]
+        assert 300 < len(seqs) < 500
+        assert seqs == list(range(page.head + 1 - len(seqs), page.head + 1))
 
 
 async def test_why_speaks_of_the_last_of_many_executions(tmp_path: Path) -> None:

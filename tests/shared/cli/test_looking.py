@@ -337,6 +337,16 @@ def test_more_of_the_newest_than_the_daemon_gives_at_once_are_found(
     assert (len(found), found[0], found[-1]) == (11_000, 1_001, 12_000)
 
 
+def test_events_of_which_a_message_holds_few_are_told_all_the_same(
+    peer: Peer, redrive: Redrive
+) -> None:
+    peer.log = [event(seq) for seq in range(1, 101)]
+    peer.at_once = 7
+    assert [line["seq"] for line in redrive("events", "--json").lines] == list(range(1, 101))
+    newest = redrive("events", "--last", 20, "--json").lines
+    assert [line["seq"] for line in newest] == list(range(81, 101))
+
+
 def test_the_log_for_people_is_its_newest_part(peer: Peer, redrive: Redrive) -> None:
     peer.log = [event(seq) for seq in range(1, 201)]
     day, *lines = redrive("events").out.splitlines()
