@@ -47,6 +47,7 @@ class Recorded:
         self.status = status
         self.welcome = welcome
         self.jobs: list[Job] = []
+        self.at_once = 10_000  # of them a message holds, however many are asked for
         self.details: dict[int, queries.JobReply] = {}
         self.groups: list[GroupRow] = []
         self.groups_by: dict[str, list[GroupRow]] = {}
@@ -97,9 +98,12 @@ class Recorded:
 
     def _listjobs(self, query: queries.ListJobs) -> queries.JobPage:
         found = self._matching(query.where, query.sort or "-id")
-        start = query.offset or 0
-        rows = found[start : start + query.limit]
-        return queries.JobPage(jobs=rows, after=None, as_of=self.status.seq, total=len(found))
+        start = (query.offset or 0) if query.after is None else int(query.after)
+        end = min(start + min(query.limit, self.at_once), len(found))
+        after = str(end) if end < len(found) else None
+        return queries.JobPage(
+            jobs=found[start:end], after=after, as_of=self.status.seq, total=len(found)
+        )
 
     def _matching(self, where: str, sort: str = "-id") -> list[Job]:
         filter = parse(where)

@@ -60,6 +60,17 @@ def source(number: int) -> Recorded:
     return recorded
 
 
+async def test_a_page_of_jobs_of_which_a_message_holds_few_is_put_together() -> None:
+    recorded = source(500)
+    recorded.at_once = 30
+    whole = await JobList().page(recorded, 1)
+
+    assert [job.id for job in whole.jobs] == list(range(300, 100, -1))
+    assert whole.total == 500
+    last = await JobList().page(recorded, 2)
+    assert [job.id for job in last.jobs] == list(range(100, 0, -1))
+
+
 async def test_a_job_pushed_out_of_view_by_newer_ones_is_found_again() -> None:
     recorded = source(500)
     anchor = 450

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from redrive.filters import Filter, parse, render
 from redrive.filters.rendering import quoted
 from redrive.models import Record
@@ -31,10 +33,19 @@ class JobList(Record, frozen=True, kw_only=True):
         return JobList(where=where, sort=f"-{first.key}" if first.descending else first.key)
 
     async def page(self, source: Source, number: int) -> JobPage:
+        """One page of the table: of jobs that hold much, put together from several messages."""
         page: JobPage = await source.ask(
             ListJobs(where=self.where, sort=self.sort, offset=number * PAGE, limit=PAGE, count=True)
         )
-        return page
+        jobs, after = list(page.jobs), page.after
+        while after is not None and len(jobs) < PAGE:
+            left = PAGE - len(jobs)
+            more: JobPage = await source.ask(
+                ListJobs(where=self.where, sort=self.sort, after=after, limit=left)
+            )
+            jobs += more.jobs
+            after = more.after
+        return msgspec.structs.replace(page, jobs=jobs, after=after)
 
     async def around(
         self, source: Source, in_view: Iterable[int], anchor: int

@@ -27,9 +27,9 @@ async def list_events(engine: Engine, asker: Asker, request: ListEvents) -> Even
     def ask(connection: Connection) -> EventPage:
         found = _ask(connection, request, limit)
         if request.last is not None and request.id is None:
-            told = found[len(found) - that_fit(reversed(found), ROOM) :]
+            told = list(that_fit(reversed(found), ROOM))[::-1]
         else:
-            told = found[: that_fit(found, ROOM)]
+            told = list(that_fit(found, ROOM))
         return EventPage(
             events=told,
             head=events.head(connection),

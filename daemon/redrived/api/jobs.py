@@ -104,7 +104,7 @@ def _past(connection: Connection, job: Job) -> list[Attempt]:
     """The last executions, as many as a reply has room for beside the job itself."""
     past = history(*events.last_executions(connection, job.id, MOST_EXECUTIONS))
     room = ROOM - len(encode_told(job))
-    return past[len(past) - that_fit(reversed(past), room) :]
+    return list(that_fit(reversed(past), room))[::-1]
 
 
 def plan(job: Job, policy: RetryPolicy, now: Instant) -> list[Plan]:

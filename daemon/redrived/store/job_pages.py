@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -29,6 +29,8 @@ from sqlalchemy import (
 from redrive.errors import UsageProblem
 from redrive.lifecycle import WAITING
 from redrive.models import Job
+from redrive.protocol.codec import that_fit
+from redrive.protocol.envelope import ROOM
 from redrived.store.jobs import record
 from redrived.store.tables import jobs
 
@@ -82,6 +84,8 @@ def page(
 ) -> Page:
     """A page of jobs, found by where the last one ended rather than by counting rows.
 
+    It ends where a message is full, as it does at the limit.
+
     A jump has to count them. Where it is known how many there are, it counts from the end that
     is nearer, so that the last page of a million costs no more than the first. `parts` are the
     condition in parts that have no job in common, for this sort: each is looked up alone.
@@ -101,14 +105,23 @@ def page(
     # Whole rows are read only once it is known which: sorting drags nothing along.
     query = select(jobs, key.label("sorted_by")).where(jobs.c.id.in_(chosen))
     query = query.order_by(*_ordered(key, sort.startswith("-")))
-    rows = [dict(row) for row in connection.execute(query).mappings()] if n else []
-    more = len(rows) > limit
-    rows = rows[:limit]
+    places: dict[int, Any] = {}  # of the rows that were read, one more than are shown or all
+    rows = _read(connection, query, places) if n else iter(())
+    shown = list(that_fit(rows, ROOM))[:limit]
     cursor = None
-    if more:
-        cursor = msgspec.json.encode([rows[-1]["sorted_by"], rows[-1]["id"]]).decode()
+    if len(places) > len(shown):
+        last = shown[-1].id
+        cursor = msgspec.json.encode([places[last], last]).decode()
     seq = connection.execute(text("SELECT value FROM counters WHERE name = 'seq'")).scalar_one()
-    return Page([record(row) for row in rows], cursor, seq)
+    return Page(shown, cursor, seq)
+
+
+def _read(connection: Connection, query: Select[Any], places: dict[int, Any]) -> Iterator[Job]:
+    """Jobs one by one, so that of large ones no more are read than a message holds."""
+    with connection.execute(query) as rows:
+        for row in rows.mappings():
+            places[row["id"]] = row["sorted_by"]
+            yield record(dict(row))
 
 
 def _key(sort: str) -> ColumnElement[Any]:

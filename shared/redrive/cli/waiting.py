@@ -35,10 +35,20 @@ def states(client: Client, ids: Sequence[str], ends: dict[str, str]) -> dict[str
     with suppress(RedriveError):
         for start in range(0, len(jobs), _AT_ONCE):
             asked = jobs[start : start + _AT_ONCE]
-            page = client.jobs(f"id:{','.join(asked)}", limit=_AT_ONCE)
-            found |= {str(job.id): str(job.state) for job in page.jobs}
+            found |= _jobs(client, f"id:{','.join(asked)}")
         found |= {id: client.run(id).state for id in left if id.startswith("r")}
     return found | ends
+
+
+def _jobs(client: Client, where: str) -> dict[str, str]:
+    """Of jobs that hold much a page has few."""
+    found: dict[str, str] = {}
+    more: str | None = None
+    while True:
+        page = client.jobs(where, limit=_AT_ONCE, after=more)
+        found |= {str(job.id): str(job.state) for job in page.jobs}
+        if (more := page.after) is None:
+            return found
 
 
 def exit_code(ids: Sequence[str], ends: dict[str, str]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 from redrive.errors import DaemonUnreachable, NotFound
-from redrive.lifecycle import FINISHED
+from redrive.lifecycle import FINISHED, JobState
 from redrive.models import Run
 from redrive.protocol.queries import JobPage
 
@@ -26,7 +26,9 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Asked(Protocol):
-    async def jobs(self, where: str = "", *, limit: int = 50) -> JobPage: ...
+    async def jobs(
+        self, where: str = "", *, limit: int = 50, after: str | None = None
+    ) -> JobPage: ...
 
     async def run(self, id: str) -> Run: ...
 
@@ -61,8 +63,7 @@ async def _ended(client: Asked, ids: list[str]) -> dict[str, str]:
     jobs = [id for id in ids if not id.startswith("r")]
     for start in range(0, len(jobs), _AT_ONCE):
         asked = jobs[start : start + _AT_ONCE]
-        page = await client.jobs(f"id:{','.join(asked)}", limit=_AT_ONCE)
-        found = {str(job.id): job.state for job in page.jobs}
+        found = await _states(client, asked)
         for id in asked:
             if id not in found:
                 raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
@@ -74,3 +75,14 @@ async def _ended(client: Asked, ids: list[str]) -> dict[str, str]:
             if run.state != "running":
                 ends[id] = run.state
     return ends
+
+
+async def _states(client: Asked, ids: list[str]) -> dict[str, JobState]:
+    """The states of those that are there; of jobs that hold much a page has few."""
+    where = f"id:{','.join(ids)}"
+    page = await client.jobs(where, limit=_AT_ONCE)
+    found = {str(job.id): job.state for job in page.jobs}
+    while page.after is not None:
+        page = await client.jobs(where, limit=_AT_ONCE, after=page.after)
+        found |= {str(job.id): job.state for job in page.jobs}
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from redrive.protocol.queries import Query
 
 Message = TypeVar("Message", bound=Struct)
 Decoded = TypeVar("Decoded")
+Row = TypeVar("Row", bound=Record)
 
 _encoder = msgspec.msgpack.Encoder()
 _calls = msgspec.msgpack.Decoder(Call)
@@ -63,15 +64,13 @@ def encode_told(message: Struct) -> bytes:
         return encode(_spelled_out(msgspec.to_builtins(message, builtin_types=(bytes,))))
 
 
-def that_fit(rows: Iterable[Record], room: int) -> int:
-    """How many of these, from the first on, a reply has room for; one at least."""
-    n = 0
-    for row in rows:
+def that_fit(rows: Iterable[Row], room: int) -> Iterator[Row]:
+    """As many of these, from the first on, as a reply has room for; one at least."""
+    for n, row in enumerate(rows):
         room -= len(encode_told(row))
         if room < 0 and n:
-            break
-        n += 1
-    return n
+            return
+        yield row
 
 
 def _spelled_out(value: Any) -> Any:

@@ -95,7 +95,10 @@ class JobPage(Reply, frozen=True, kw_only=True):
 
 
 class ListJobs(Request, frozen=True, kw_only=True):
-    """`after` continues a listing; `offset` jumps, for a table that scrolls."""
+    """`after` continues a listing; `offset` jumps, for a table that scrolls.
+
+    A page ends at its limit, or where a message is full.
+    """
 
     Reply = JobPage
     where: str = ""

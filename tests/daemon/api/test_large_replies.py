@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from redrive.instants import iso
 from redrive.models import ErrorRecord, plain
 from redrive.protocol.codec import encode_answer
 from redrive.protocol.envelope import MAX_MESSAGE, Reply
-from redrive.protocol.queries import EventPage, JobReply, ListEvents, ShowJob, Why
+from redrive.protocol.queries import EventPage, JobReply, ListEvents, ListJobs, ShowJob, Why
 from redrived.api import events as api_events
 from redrived.api import jobs, why
 from redrived.engine.engine import Engine
@@ -87,6 +89,46 @@ async def test_one_execution_is_shown_however_much_it_says(tmp_path: Path) -> No
     async with an_engine(tmp_path) as engine:
         await a_job(engine, Past(executions=2, message="x" * 2_500_000))
         assert [each.execution for each in (await shown(engine)).history] == [2]
+
+
+async def many(engine: Engine, count: int, size: int) -> None:
+    args = msgspec.json.encode({"text": "x" * size}).decode()
+    order = Order(jobs=[NewJob(task="work", queue="default", args=args)] * count)
+    await engine.store.submit(enqueue, order)
+
+
+@pytest.mark.parametrize("sort", ["id", "-id", "-priority", "sort:next"])
+async def test_a_page_of_large_jobs_ends_where_a_message_is_full(tmp_path: Path, sort: str) -> None:
+    async with an_engine(tmp_path) as engine:
+        await many(engine, 50, 100_000)
+        asked = ListJobs(where=sort) if sort.startswith("sort") else ListJobs(sort=sort)
+        first = await jobs.list_jobs(engine, TESTER, replace(asked, count=True))
+        assert is_told(first)
+        assert 30 < len(first.jobs) < 50
+        assert first.total == 50
+
+        second = await jobs.list_jobs(engine, TESTER, replace(asked, after=first.after))
+        assert is_told(second)
+        assert second.after is None
+        ids = [job.id for job in first.jobs + second.jobs]
+        assert ids == sorted(ids, reverse=sort.startswith("-"))
+        assert len(ids) == len(set(ids)) == 50
+
+
+async def test_a_jump_into_large_jobs_goes_on_from_where_it_ended(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await many(engine, 60, 100_000)
+        page = await jobs.list_jobs(engine, TESTER, ListJobs(offset=10, limit=50, count=True))
+        rest = await jobs.list_jobs(engine, TESTER, ListJobs(after=page.after))
+        assert [job.id for job in page.jobs + rest.jobs] == list(range(50, 0, -1))
+
+
+async def test_a_page_has_one_job_at_least(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await many(engine, 5, 1_000_000)
+        page = await jobs.list_jobs(engine, TESTER, ListJobs(limit=5))
+        assert is_told(page)
+        assert [job.id for job in page.jobs] == [5, 4, 3]
 
 
 async def test_events_with_much_to_say_are_told_page_by_page(tmp_path: Path) -> None:

@@ -452,6 +452,17 @@ def test_waiting_exits_by_how_they_ended(peer: Peer, redrive: Redrive) -> None:
     assert redrive("wait").code == 2
 
 
+def test_waiting_tells_of_every_job_though_a_page_has_few(peer: Peer, redrive: Redrive) -> None:
+    def one(asked: ListJobs) -> JobPage:
+        id = int(asked.after or "14") - 1
+        job = Job(id=id, task="t", queue="q", state=JobState.RETRY)
+        return JobPage(jobs=[job], after=str(id) if id > 12 else None, as_of=1)
+
+    peer.replies["ListJobs"] = one
+    said = redrive("wait", "12,13", "--timeout", "50ms", "--json")
+    assert said.lines == [{"id": 12, "state": "retry"}, {"id": 13, "state": "retry"}]
+
+
 @pytest.mark.parametrize("arguments", [("logs", 12), ("logs", 12, "--json")])
 def test_where_output_is_that_is_not_here_is_told(
     peer: Peer, redrive: Redrive, arguments: tuple[object, ...]

@@ -48,6 +48,16 @@ async def test_what_has_not_ended_in_time_is_missing(peer: Peer, client: AsyncCl
     assert await client.wait("12", "13", timeout=0.1) == {"13": "done"}
 
 
+async def test_jobs_of_which_a_page_has_few_are_all_found(peer: Peer, client: AsyncClient) -> None:
+    def one(asked: ListJobs) -> JobPage:
+        id = int(asked.after or "14") - 1
+        job = Job(id=id, task="t", queue="q", state=JobState.DONE)
+        return JobPage(jobs=[job], after=str(id) if id > 11 else None, as_of=1)
+
+    peer.replies["ListJobs"] = one
+    assert await client.wait(11, 12, 13) == dict.fromkeys((11, 12, 13), "done")
+
+
 async def test_a_job_that_is_not_there_is_an_error(peer: Peer, client: AsyncClient) -> None:
     jobs(peer, {})
     with pytest.raises(NotFound, match="no job 12"):
