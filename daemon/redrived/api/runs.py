@@ -5,8 +5,10 @@ from __future__ import annotations
 from redrive.errors import NotFound, UsageProblem
 from redrive.models import Run
 from redrive.orders import check_words, checked_args
+from redrive.protocol.codec import that_fit
 from redrive.protocol.commands import RunOrder as Wish
 from redrive.protocol.commands import Start, Started
+from redrive.protocol.envelope import ROOM
 from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage, RunReply, ShowRun
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
@@ -14,6 +16,7 @@ from redrived.engine.intake import MOST_AT_ONCE
 from redrived.store import batch_pages, events, run_pages
 from redrived.store.run_pages import run_number
 from redrived.store.runs import NewRun, RunOrder, start
+from redrived.store.store import Connection
 
 FEW = 100  # runs that are answered for one by one
 LONGEST_PAGE = 1_000
@@ -52,8 +55,14 @@ def _new_run(wish: Wish) -> NewRun:
 
 async def list_runs(engine: Engine, asker: Asker, request: ListRuns) -> RunPage:
     limit = max(1, min(request.limit, LONGEST_PAGE))
-    found = await engine.store.read(run_pages.page, request.where, limit=limit, after=request.after)
-    return RunPage(runs=found.runs, after=found.after, as_of=found.as_of)
+
+    def ask(connection: Connection) -> RunPage:
+        found = run_pages.page(connection, request.where, limit=limit, after=request.after)
+        told = list(that_fit(found.runs, ROOM))
+        after = told[-1].id if len(told) < len(found.runs) else found.after
+        return RunPage(runs=told, after=after, as_of=found.as_of)
+
+    return await engine.store.read(ask)
 
 
 async def show_run(engine: Engine, asker: Asker, request: ShowRun) -> RunReply:

@@ -9,7 +9,8 @@ import pytest
 from redrive.config import ConfigRejected
 from redrive.errors import NotFound
 from redrive.models import Run
-from redrive.protocol import commands, queries, rehearsals
+from redrive.protocol import codec, commands, queries, rehearsals
+from redrive.protocol.envelope import MAX_MESSAGE
 from redrived.api import acting, pipelines, rules, runs, status, why
 from support.engine import TESTER, Bench, running
 
@@ -51,6 +52,21 @@ async def over(bench: Bench, id: str, times: int = 1) -> Run:
 
     await bench.until(ended, f"the end of {id}")
     return await show(bench, id)
+
+
+async def test_a_page_of_runs_that_hold_much_ends_where_a_message_is_full(tmp_path: Path) -> None:
+    later = '[pipelines.later]\nsteps = [{ name = "first", task = "say", delay = "1h" }]\n'
+    async with running(tmp_path, CONFIG + later) as bench:
+        wish = commands.RunOrder(args={"text": "x" * 100_000})
+        request = commands.Start(pipeline="later", orders=[wish] * 50)
+        started = (await runs.start_runs(bench.engine, TESTER, request)).runs
+
+        first = await runs.list_runs(bench.engine, TESTER, queries.ListRuns())
+        assert 30 < len(first.runs) < 50
+        assert len(codec.encode_answer("an id", first)) <= MAX_MESSAGE
+        rest = await runs.list_runs(bench.engine, TESTER, queries.ListRuns(after=first.after))
+        assert rest.after is None
+        assert [run.id for run in first.runs + rest.runs] == started[::-1]
 
 
 async def test_a_run_fails_is_mended_and_resumes_at_the_failed_step(tmp_path: Path) -> None:
