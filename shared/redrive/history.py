@@ -78,7 +78,7 @@ def _with(attempt: Attempt, event: Event) -> Attempt:
         changes["error"] = recorded_error(event.data["error"])
     if "decision" in event.data:
         changes["decision"] = msgspec.convert(event.data["decision"], Decision)
-    for name in ("metrics", "log"):
+    for name in ("metrics", "log", "result_note"):
         if name in event.data:
             changes[name] = event.data[name]
     return msgspec.structs.replace(attempt, **changes) if changes else attempt

@@ -84,6 +84,7 @@ class Attempt(Record, frozen=True, kw_only=True):
     decision: Decision | None = None
     log: str | None = None
     node: str | None = None
+    result_note: str | None = None  # why its result is not kept, or not all of it
 
 
 class Progress(Record, frozen=True, kw_only=True):

@@ -98,6 +98,15 @@ def test_in_ascii_nothing_but_ascii_is_drawn() -> None:
         assert plain_text(line).replace("›", "").isascii()
 
 
+def test_a_result_that_could_not_be_kept_is_told_under_its_attempt() -> None:
+    note = "no result: its last line has more than 65536 bytes"
+    detail = incident.detail()
+    last = replace(detail.history[-1], outcome="done", error=None, result_note=note)
+    lines = drawn(timeline(replace(detail, history=[last]), [], NOW, LOOK, 100))
+
+    assert lines[4] == f"     ! {note}"
+
+
 def test_what_an_attempt_left_behind_stands_under_it() -> None:
     ended = Event(
         seq=9, at=NOW, type="job_killed", job=240, attempt=2, data={"unkillable": [4711, 4712]}

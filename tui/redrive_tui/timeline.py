@@ -46,7 +46,7 @@ def timeline(
             case Attempt():
                 bar = _wait(wait, longest, cells, look, "retrying")
                 lines.append(_attempted(step, bar, now, look, width))
-                lines += _left_over(step, events)
+                lines += [*_result_note(step), *_left_over(step, events)]
             case Plan():
                 bar = _wait(wait, longest, cells, look, "scheduled")
                 lines.append(_planned(step, reply.job.state, bar, now, look, width))
@@ -136,6 +136,11 @@ def _result(attempt: Attempt, look: Look) -> Line:
         return [(f"{look.glyph('dead')} ", "dead"), (error_words(attempt.error), "text")]
     word = _OUTCOMES.get(attempt.outcome or "", "dead")
     return [(f"{look.glyph(word)} {clean(attempt.outcome or 'ended', 40)}", word)]
+
+
+def _result_note(attempt: Attempt) -> list[Line]:
+    note = attempt.result_note
+    return [[(f"     ! {clean(note)}", "dim")]] if note else []
 
 
 def _left_over(attempt: Attempt, events: Sequence[Event]) -> list[Line]:

@@ -125,6 +125,8 @@ class Settler:
         if exited.code == 0 and attempt.ending is None and not too_long:
             told: dict[str, Any] = {"log": log_name(job)} if exited.output else {}
             told |= left
+            if exited.result_note:
+                told["result_note"] = exited.result_note
             if metrics:
                 told["metrics"] = metrics
             return completed_row(attempt, self._clock.now(), exited.result, told)

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -18,13 +18,15 @@ from msgspec.structs import replace
 
 from redrive.config.sections import Limits
 from redrive.models import Json
-from redrive.nesting import is_deep
+from redrive.nesting import MOST, is_deep
 from redrived.processes.output import Output
 from redrived.processes.signals import signal_name
 from redrived.processes.tree import Ended, Tree, Trees
 
 _TAIL = 4096
+_TOO_DEEP = f"no result: its last line is nested more than {MOST} levels deep"
 _LARGEST_RESULT = 64 * 1024
+_ENDS_OF_LINES = 3  # bytes: the newline before the last line, and what is after it
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class Exit(Struct, frozen=True, kw_only=True):
     stdout_tail: str = ""
     stderr_tail: str = ""
     result: dict[str, Any] | None = None  # a JSON object on its last line of stdout
+    result_note: str | None = None  # why there is none, though that line looks like one
     output: int = 0  # bytes written, also those that were cut
     ended: Ended = Ended()  # whom it left behind
 
@@ -146,7 +149,7 @@ class CommandRun:
             ended=ended,
         )
         if code == 0:
-            return replace(facts, result=_result(output)) if written else facts
+            return replace(facts, **_result(output)._asdict()) if written else facts
         cgroup = self.tree.cgroup
         return replace(
             facts,
@@ -156,16 +159,30 @@ class CommandRun:
         )
 
 
-def _result(output: Output) -> dict[str, Any] | None:
-    """The last line of stdout, when it is a JSON object of at most 64 KiB that is not too deep."""
-    last_line = output.tail(output.out, _LARGEST_RESULT).rstrip().rpartition(b"\n")[2]
+class _Found(NamedTuple):
+    result: dict[str, Any] | None = None
+    result_note: str | None = None
+
+
+def _result(output: Output) -> _Found:
+    """The last line of stdout, when it is a JSON object of at most 64 KiB that is not too deep.
+
+    Of one that is meant as a result and cannot be kept it is said why: nobody would miss it.
+    """
+    end = output.tail(output.out, _LARGEST_RESULT + _ENDS_OF_LINES)
+    last_line = end.rstrip().rpartition(b"\n")[2]
+    if len(last_line) > _LARGEST_RESULT:  # how it begins is too far away to be looked at
+        most = f"no result: its last line has more than {_LARGEST_RESULT} bytes"
+        return _Found(result_note=most if last_line.endswith(b"}") else None)
     if not last_line.startswith(b"{"):
-        return None
+        return _Found()
     try:
         result = msgspec.json.decode(last_line, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return None if is_deep(result) else result
+    except msgspec.MsgspecError as error:
+        return _Found(result_note=f"no result: its last line is no JSON object: {error}")
+    except RecursionError:
+        return _Found(result_note=_TOO_DEEP)
+    return _Found(result_note=_TOO_DEEP) if is_deep(result) else _Found(result)
 
 
 def _text(tail: bytes) -> str:

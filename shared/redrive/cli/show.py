@@ -87,6 +87,7 @@ def _print_job(reply: JobReply) -> None:
             ("uses", reply.usage and f"pids {', '.join(map(str, reply.usage.pids))},"
              f" cpu {reply.usage.cpu:.0f}%, memory {words.size(reply.usage.memory)}"),
             ("result", _json(job.result)),
+            ("note", reply.history[-1].result_note if reply.history else None),
             ("metrics", _json(job.metrics or None)),
             ("policy", reply.policy),
         ]

@@ -79,6 +79,8 @@ async def test_a_last_line_that_is_too_deep_is_no_result(tmp_path: Path, levels:
         job = await bench.ended(id)
         assert (job.state, job.result) == (JobState.DONE, None)
         assert bench.engine.commands.is_idle
+        told = (await bench.event("action_completed", id)).data["result_note"]
+        assert told == "no result: its last line is nested more than 100 levels deep"
 
 
 @pytest.mark.parametrize("when", ["datetime.timedelta.max", "1e13", "-1e15"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import re
 import resource
@@ -67,6 +68,40 @@ async def test_a_json_object_on_the_last_line_is_the_result(
     exited = await workshop.exit_of(["printf", "%s", printed])
     assert exited.code == 0
     assert exited.result == result
+
+
+async def test_the_longest_result_may_have_a_line_end(workshop: Workshop) -> None:
+    text = json.dumps({"a": "x" * (65_536 - 9)})
+    (workshop.folder / "longest").write_text(f"before\n{text}\r\n")
+    exited = await workshop.exit_of("cat longest")
+    assert (len(text), exited.result) == (65_536, json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ('{"a": NaN}', "no result: its last line is no JSON object: JSON is malformed"),
+        ('{"a": "' + "x" * 100_000 + '"}', "no result: its last line has more than 65536 bytes"),
+        ('{"a": ' + "[" * 101 + "]" * 101 + "}", "nested more than 100 levels deep"),
+        ('{"a": ' + "[" * 30_000 + "]" * 30_000 + "}", "nested more than 100 levels deep"),
+    ],
+    ids=["no JSON", "too long", "too deep", "without a bottom"],
+)
+async def test_a_last_line_that_looks_like_a_result_and_is_none_is_told(
+    workshop: Workshop, line: str, note: str
+) -> None:
+    (workshop.folder / "last").write_text(f"before\n{line}\n")
+    exited = await workshop.exit_of("cat last")
+    assert exited.result is None
+    assert note in (exited.result_note or "")
+
+
+@pytest.mark.parametrize("line", ["", "done", "x" * 100_000, "[1, 2]"])
+async def test_a_last_line_that_looks_like_no_result_is_nothing_to_tell(
+    workshop: Workshop, line: str
+) -> None:
+    (workshop.folder / "last").write_text(line)
+    assert (await workshop.exit_of("cat last")).result_note is None
 
 
 async def test_a_failed_command_has_no_result(workshop: Workshop) -> None:

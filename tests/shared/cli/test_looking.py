@@ -116,6 +116,15 @@ def test_a_result_that_is_nothing_much_is_shown_too(
     assert f"result    {json.dumps(result)}\n" in redrive("show", 12).out
 
 
+def test_a_result_that_could_not_be_kept_is_told(peer: Peer, redrive: Redrive) -> None:
+    note = "no result: its last line has more than 65536 bytes"
+    [last] = REPLY.history
+    last = msgspec.structs.replace(last, result_note=note)
+    peer.replies["ShowJob"] = JobReply(job=JOB, history=[last])
+    assert f"note      {note}\n" in redrive("show", 12).out
+    assert redrive("show", 12, "--json").object["history"][0]["result_note"] == note
+
+
 def test_an_attempt_that_is_due_is_not_told_as_one_of_the_past(
     peer: Peer, redrive: Redrive
 ) -> None:
