@@ -66,7 +66,8 @@ class HttpRunner:
         self._attempts.pop(attempt.job.id, attempt.job.lease)
         answer = _outcome(called)
         if isinstance(answer, Answered):
-            self._settler.answered(attempt, msgspec.to_builtins(answer), None)
+            result = msgspec.to_builtins(answer)
+            self._settler.answered(attempt, result, None, answer.note)
         else:
             self._settler.answered(attempt, None, _evidence(attempt.job, answer))
 

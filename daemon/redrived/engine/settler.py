@@ -147,12 +147,17 @@ class Settler:
         return None
 
     def answered(
-        self, attempt: Attempt, result: dict[str, Any] | None, evidence: Evidence | None
+        self,
+        attempt: Attempt,
+        result: dict[str, Any] | None,
+        evidence: Evidence | None,
+        note: str | None = None,
     ) -> None:
         """An HTTP call has been answered as expected, or has failed."""
         job = attempt.job
         if evidence is None and attempt.ending is None:
-            self.completed([completed_row(attempt, self._clock.now(), result, {})])
+            told = {"result_note": note} if note else {}
+            self.completed([completed_row(attempt, self._clock.now(), result, told)])
             self.freed()
             return
         failed = evidence or Evidence(task=job.task, message="the call was ended")

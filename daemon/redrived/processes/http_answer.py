@@ -5,6 +5,7 @@ Bodies are read as they come, and no further than the config allows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from redrive.config.sections import HttpCall
 from redrive.models import Json
-from redrive.nesting import is_deep
+from redrive.nesting import MOST, is_deep
 
 if TYPE_CHECKING:
     import httpx
@@ -33,6 +34,15 @@ class Answered(Struct, frozen=True, kw_only=True):
     json: Json = None
     text: str | None = None  # what is no JSON, or too long to be kept whole
     is_cut: bool = False
+
+    @property
+    def note(self) -> str | None:
+        """What of the answer is not in the result, though somebody may look for it there."""
+        if self.is_cut:
+            return f"the result is cut: a result has at most {_LARGEST_RESULT} bytes, as JSON"
+        if self.text and _is_json(self.headers):
+            return f"kept as text: it is no JSON, or nested more than {MOST} levels deep"
+        return None
 
 
 class Failed(Struct, frozen=True, kw_only=True):
@@ -82,7 +92,7 @@ async def conclude(
 def _answer(response: httpx.Response, body: bytes) -> Answered:
     headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
     answer = Answered(status=response.status_code, headers=headers)
-    if len(body) <= _LARGEST_RESULT and "json" in headers.get("content-type", ""):
+    if len(body) <= _LARGEST_RESULT and _is_json(headers):
         try:
             found = msgspec.json.decode(body)
             if not is_deep(found):
@@ -95,6 +105,10 @@ def _answer(response: httpx.Response, body: bytes) -> Answered:
         text = text[: len(text) // 2]
         answer = replace(answer, text=text, is_cut=True)
     return answer
+
+
+def _is_json(headers: Mapping[str, str]) -> bool:
+    return "json" in headers.get("content-type", "")
 
 
 def _text(body: bytes, encoding: str) -> str:

@@ -14,6 +14,7 @@ from redrived.engine.attempt import Ending
 from support.engine import running
 
 DEEP = "[" * 30_000 + "]" * 30_000  # more than any parser's stack, less than the largest result
+AS_TEXT = "kept as text: it is no JSON, or nested more than 100 levels deep"
 
 
 @asynccontextmanager
@@ -32,16 +33,16 @@ async def answering(kind: str, body: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "body"),
+    ("kind", "body", "note"),
     [
-        ("text/plain; charset=hex", "fine"),
-        ("application/json", DEEP),
-        ("application/json", "[" * 101 + "]" * 101),
+        ("text/plain; charset=hex", "fine", None),
+        ("application/json", DEEP, AS_TEXT),
+        ("application/json", "[" * 101 + "]" * 101, AS_TEXT),
     ],
     ids=["a charset that is none", "json without a bottom", "json with a deep one"],
 )
 async def test_an_answer_that_cannot_be_read_as_told_is_a_result_as_text(
-    tmp_path: Path, kind: str, body: str
+    tmp_path: Path, kind: str, body: str, note: str | None
 ) -> None:
     async with answering(kind, body) as url:
         config = f'[tasks.call]\nhttp = {{ url = "{url}" }}\n'
@@ -50,6 +51,7 @@ async def test_an_answer_that_cannot_be_read_as_told_is_a_result_as_text(
             job = await bench.ended(id)
             assert job.state is JobState.DONE
             assert job.result["text"].startswith(body[:100])
+            assert (await bench.event("action_completed", id)).data.get("result_note") == note
 
 
 async def test_a_call_that_is_ended_before_its_first_step_is_settled(

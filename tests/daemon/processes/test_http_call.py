@@ -187,11 +187,26 @@ async def test_a_result_is_kept_up_to_its_limit(server: Server) -> None:
     assert outcome.is_cut
     assert outcome.json is None
     assert 30_000 < len(msgspec.json.encode(outcome)) <= 65536
+    assert outcome.note == "the result is cut: a result has at most 65536 bytes, as JSON"
 
 
 async def test_what_calls_itself_json_and_is_not_is_text(server: Server) -> None:
     server.lay("/", "200 OK", "Content-Type: application/json", body="<html>")
-    assert (await answer(HttpCall(url=server.url()))).text == "<html>"
+    outcome = await answer(HttpCall(url=server.url()))
+    assert outcome.text == "<html>"
+    assert outcome.note == "kept as text: it is no JSON, or nested more than 100 levels deep"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("text/html", "<html>"), ("text/json", "{}"), ("text/json", "")]
+)
+async def test_of_a_result_that_is_whole_there_is_nothing_to_tell(
+    server: Server, kind: str, body: str
+) -> None:
+    server.lay("/", "200 OK", f"Content-Type: {kind}", "X-Request-Id: 7", body=body)
+    outcome = await answer(HttpCall(url=server.url()))
+    assert outcome.note is None
+    assert outcome.headers == {"content-type": kind}
 
 
 async def test_redirects_on_the_configured_server_are_followed(server: Server) -> None:
