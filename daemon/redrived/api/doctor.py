@@ -95,6 +95,13 @@ def _pools(engine: Engine) -> Iterator[Check]:
             text=pool.trouble or f"{len(pool.workers)} workers, {pool.busy} busy",
             hint=f"[pools.{pool.name}] says which interpreter; its jobs wait until it works",
         )
+        if pool.preload_failed:
+            yield Check(
+                name=f"preload {pool.name}",
+                ok=False,
+                text=pool.preload_failed,
+                hint=f"mend the module or [pools.{pool.name}] preload; other tasks run",
+            )
 
 
 def _commands(engine: Engine) -> Iterator[Check]:

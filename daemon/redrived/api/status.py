@@ -153,6 +153,8 @@ def attention(
     for name, pool in engine.python.pools.items():
         if pool.trouble:
             found.append(_error("pool", f"pool {name}: {pool.trouble}", name, "nodes"))
+        if pool.preload_failed:
+            found.append(_warning("pool", f"pool {name}: {pool.preload_failed}", name, "nodes"))
     if (no_room := engine.commands.trouble) is not None:
         found.append(_error("commands", f"{no_room.message}: {no_room.hint}", "", "nodes"))
     for row in queues:

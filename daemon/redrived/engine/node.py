@@ -130,7 +130,7 @@ class Node:
                         name=pool.name,
                         workers=len(pool.workers),
                         busy=pool.busy,
-                        trouble=pool.trouble or None,
+                        trouble=pool.trouble or pool.preload_failed or None,
                     )
                     for pool in engine.python.pools.values()
                 ],

@@ -186,9 +186,9 @@ class Metrics:
         )
         yield _gauge(
             "redrive_pool_trouble",
-            "1 while no worker stays up",
+            "1 while no worker stays up, or a preload fails",
             "pool",
-            ((p.name, bool(p.trouble)) for p in pools),
+            ((p.name, bool(p.trouble or p.preload_failed)) for p in pools),
         )
         yield _gauge(
             "redrive_breaker_open",

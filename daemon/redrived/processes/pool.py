@@ -44,6 +44,7 @@ class Pool:
     ) -> None:
         self.name = name
         self.trouble = ""  # why no worker can be started; "" when all is well
+        self.preload_failed = ""  # what its newest worker could not import; it works all the same
         self.workers: list[Worker] = []
         self._folder = folder
         self._outputs = outputs
@@ -71,7 +72,7 @@ class Pool:
             else:
                 worker.retire()
         if not tasks:
-            self.trouble = ""
+            self.trouble = self.preload_failed = ""
         if self._started:
             self._grow()
 
@@ -126,6 +127,7 @@ class Pool:
 
     def got_ready(self, worker: Worker) -> None:
         self.trouble = ""
+        self.preload_failed = worker.preload_failed
         self._grow()
 
     def took_work(self, worker: Worker) -> None:

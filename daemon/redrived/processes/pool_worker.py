@@ -69,6 +69,7 @@ class Worker:
         self.number = number
         self.pool = launch.pool
         self.python = ""  # the version it runs
+        self.preload_failed = ""  # what it could not import, and why
         self.jobs_taken = 0
         self.fault = ""  # why we ended it ourselves
         self.gone = asyncio.Event()
@@ -244,6 +245,7 @@ class Worker:
         self._is_ready = True
         self._silence = 0.0
         self.python = word.python
+        self.preload_failed = word.preload_failed
         if word.said:
             log.warning("worker %s said while starting:\n%s", self.process.name, word.said)
         self._owner.got_ready(self)

@@ -74,6 +74,7 @@ class Ready(Struct, array_like=True, tag="ready"):
     pid: int
     python: str
     said: str  # what it printed while starting
+    preload_failed: str = ""  # what could not be imported, and why
 
 
 class Reports(Struct, array_like=True, tag="report"):

@@ -17,6 +17,8 @@ from .hand import Hand
 from .outbox import Outbox
 from .output import Output
 
+_WHY = 300  # characters
+
 BORN = time.time()  # nothing of the application has been imported yet
 
 
@@ -31,7 +33,7 @@ def run(socket_fd: int, mark_fd: int) -> None:
     sdk.lend(setup["sdk"])
     outbox = Outbox(channel)
     output = Output(setup["live_output"], setup["outputs"], warn=outbox.warn)
-    _preload(setup["preload"])
+    failed = _preload(setup["preload"])
     # What the preload made stays: the collector need not walk it again after every few jobs.
     gc.collect()
     gc.freeze()
@@ -43,20 +45,25 @@ def run(socket_fd: int, mark_fd: int) -> None:
     hand = Hand()
     runner = Runner(hand, outbox, output, _begun_page(mark_fd))
     reader = Reader(channel, hand, outbox, runner)
-    outbox.say("ready", os.getpid(), platform.python_version(), output.said_so_far())
+    outbox.say("ready", os.getpid(), platform.python_version(), output.said_so_far(), failed)
     reader.start()
     runner.work()
     reader.leave()
 
 
-def _preload(modules: list[str]) -> None:
+def _preload(modules: list[str]) -> str:
+    """In words, what could not be imported; the whole of it is printed."""
+    failed: list[str] = []
     for module in modules:
         try:
             __import__(module)
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # Its tasks will fail one by one with the same reason; the others can run.
             print(f"preload of {module} failed:", file=sys.stderr)
             traceback.print_exc()
+            why = traceback.format_exception_only(type(error), error)[-1].strip()
+            failed.append(f"preload of {module} failed: {why[:_WHY]}")
+    return "; ".join(failed)
 
 
 def _begun_page(mark_fd: int) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from redrive.lifecycle import JobState
 from redrive.protocol.commands import Enqueue, JobOrder, PauseIt
-from redrive.protocol.queries import ListNodes, ListQueues, Status
+from redrive.protocol.queries import Doctor, ListNodes, ListQueues, Status
 from redrive.protocol.rows import QueueRow
 from redrived.api import pausing
+from redrived.api.doctor import doctor
 from redrived.api.status import list_nodes, list_queues, status
 from redrived.engine.node import Node
 from redrived.notify import Notifier
@@ -99,3 +101,19 @@ async def test_what_needs_attention_leads_to_the_jobs_it_is_about(tmp_path: Path
             ("paused", "schedules", "nightly"),
             ("unknown task", "jobs", "task:gone state:queued,retry"),
         }
+
+
+async def test_a_preload_that_fails_is_told_of_though_the_pool_works(tmp_path: Path) -> None:
+    (tmp_path / "handlers.py").write_text("def work(): ...\n")
+    config = '[pools.default]\npath = ["."]\npreload = ["nowhere"]\n'
+    config += '[tasks.work]\npython = "handlers:work"\n'
+    told = "preload of nowhere failed: ModuleNotFoundError: No module named 'nowhere'"
+    async with running(tmp_path, config) as bench:
+        [id] = await bench.enqueue("work")
+        assert (await bench.ended(id)).state is JobState.DONE
+
+        [found] = (await status(bench.engine, TESTER, Status())).attention
+        assert (found.severity, found.text) == ("warning", f"pool default: {told}")
+        checks = (await doctor(bench.engine, TESTER, Doctor())).checks
+        [bad] = [check for check in checks if check.name.endswith(" default") and not check.ok]
+        assert (bad.name, bad.text) == ("preload default", told)

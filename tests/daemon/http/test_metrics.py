@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from support.http_side import Side
+from support.http_side import Side, http_side
 
 Samples = dict[tuple[str, tuple[str, ...]], float]
 
@@ -42,6 +43,14 @@ async def test_the_oldest_that_could_run_is_told(side: Side) -> None:
     found = await scrape(side)
     assert found["redrive_queue_oldest_ready_seconds", ("default",)] >= 0
     assert found["redrive_draining", ()] == 1
+
+
+async def test_a_pool_that_is_not_as_it_should_be_is_told(tmp_path: Path) -> None:
+    async with http_side(tmp_path, '[tasks.dump]\npython = "json:dumps"') as side:
+        pool = side.engine.python.pools["default"]
+        for trouble, failed, told in (("", "", 0), ("no python", "", 1), ("", "no module", 1)):
+            pool.trouble, pool.preload_failed = trouble, failed
+            assert (await scrape(side))["redrive_pool_trouble", ("default",)] == told
 
 
 async def test_names_and_units_are_as_prometheus_wants_them(side: Side) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from redrive.config.sections import Pool as PoolSettings
 from redrived.processes import wire
 from redrived.processes.identity import Identity
 from redrived.processes.pool_worker import Worker
-from support.workers import Ear, Workshop, tasks_of_the_app, workshop
+from support.workers import APP, Ear, Workshop, tasks_of_the_app, workshop
 
 
 async def test_the_first_work_brings_more_workers_up_to_the_limit(tmp_path: Path) -> None:
@@ -189,7 +190,15 @@ async def test_a_preload_that_fails_is_told_and_its_workers_still_run_other_task
 ) -> None:
     async with workshop(tmp_path, preload=["unimportable", "app_handlers"]) as shop:
         assert "preload of unimportable failed" in caplog.text
+        assert shop.pool.trouble == ""
+        failed = "preload of unimportable failed: "
+        assert shop.pool.preload_failed.startswith(failed)
+        assert len(shop.pool.preload_failed) > len(failed) + 10
         assert await shop.result("echo", a=1) == {"a": 1}
+
+        shop.pool.use(PoolSettings(path=[str(APP)], preload=["app_handlers"]))
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        assert shop.pool.preload_failed == ""
 
 
 async def test_stopping_lets_the_running_job_end_and_gives_the_others_back(
