@@ -16,6 +16,8 @@ from redrive.protocol.rows import Check
 
 PATIENCE = 20.0  # seconds to import everything a pool needs
 _BEGUN = "importing "
+_FAILED = "failed: "
+_FINE = "finds all: "
 
 # What a worker does before its first job; it lends `redrive` to an application without it.
 _IMPORT = """
@@ -28,14 +30,33 @@ except ImportError:
     spec = importlib.util.spec_from_file_location("redrive", asked["sdk"])
     sys.modules["redrive"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["redrive"])
+def failed(how):
+    print("failed:", how, flush=True)
+    raise
 for name in asked["names"]:
     module, _, function = name.partition(":")
     print("importing", module, flush=True)
-    found = importlib.import_module(module)
-    for part in filter(None, function.split(".")):
-        found = getattr(found, part)
-print("%d.%d" % sys.version_info[:2])
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        failed("no_module" if (module + ".").startswith(str(error.name) + ".") else "needs")
+    except BaseException:
+        failed("raises")
+    try:
+        for part in filter(None, function.split(".")):
+            found = getattr(found, part)
+    except AttributeError:
+        failed("no_name")
+print("finds all: %d.%d" % sys.version_info[:2])
 """
+_HINTS = {
+    "no_module": "[pools.{pool}] path must name the folders of its modules; see also `python`",
+    "needs": "{module} itself was found: install what it needs for that interpreter,"
+    " or add its folder to [pools.{pool}] path",
+    "raises": "{module} was found and fails when it is imported: mend it, the path is right",
+    "no_name": "{module} was found and has no such name: mend it, or the `python` of the task",
+}
+_OTHERWISE = "[pools.{pool}] python must name a Python that starts, 3.9 or newer"
 
 
 def pool_checks(config: Config) -> Iterator[Check]:
@@ -54,18 +75,18 @@ def _check(name: str, pool: Pool, names: list[str], folder: str) -> Check:
     try:
         code, out, err = _run([python, "-c", _IMPORT, asked], folder)
     except subprocess.TimeoutExpired as slow:
-        text = f"{python}: {_stuck_in(slow)} has not ended after {PATIENCE:g} s"
+        text = f"{python}: {_place(slow.stdout or b'')} has not ended after {PATIENCE:g} s"
         hint = "a module must not wait for anything while it is imported; workers would hang too"
         return Check(name=label, ok=False, text=text, hint=hint)
     except OSError as error:
-        hint = f"[pools.{name}] python must name an interpreter that starts"
-        return Check(name=label, ok=False, text=f"{python} does not run: {error}", hint=hint)
-    said = (err if code else out).decode(errors="replace").strip().splitlines()
-    last = said[-1] if said else "it said nothing"
-    if code:
-        hint = f"[pools.{name}] path must name the folders of its modules; see also `python`"
-        return Check(name=label, ok=False, text=f"{python}: {last}", hint=hint)
-    return Check(name=label, ok=True, text=f"Python {last} finds all {len(names)} names")
+        text, hint = f"{python} does not run: {error}", _OTHERWISE.format(pool=name)
+        return Check(name=label, ok=False, text=text, hint=hint)
+    if code == 0 and (version := _last(out, _FINE)):
+        return Check(name=label, ok=True, text=f"Python {version} finds all {len(names)} names")
+    module = _last(out, _BEGUN)
+    how = _last(out, _FAILED) or ("raises" if module else "")
+    hint = _HINTS.get(how, _OTHERWISE).format(pool=name, module=module)
+    return Check(name=label, ok=False, text=f"{python}: {_how(code, out, err)}", hint=hint)
 
 
 def _run(argv: list[str], folder: str) -> tuple[int, bytes, bytes]:
@@ -86,7 +107,20 @@ def _run(argv: list[str], folder: str) -> tuple[int, bytes, bytes]:
         return process.returncode, out, err
 
 
-def _stuck_in(slow: subprocess.TimeoutExpired) -> str:
-    said = (slow.stdout or b"").decode(errors="replace").splitlines()
-    begun = [line for line in said if line.startswith(_BEGUN)]
-    return f"the import of {begun[-1].removeprefix(_BEGUN)}" if begun else "its start"
+def _how(code: int, out: bytes, err: bytes) -> str:
+    """Why it did not find all."""
+    said = err.decode(errors="replace").strip().splitlines()
+    last = said[-1] if said else "it said nothing"
+    return last if _last(out, _FAILED) else f"it ended with {code} in {_place(out)}: {last}"
+
+
+def _place(out: bytes) -> str:
+    module = _last(out, _BEGUN)
+    return f"the import of {module}" if module else "its start"
+
+
+def _last(out: bytes, beginning: str) -> str:
+    """What the last line says that begins so; a module may print anything in between."""
+    said = out.decode(errors="replace").splitlines()
+    found = [line for line in said if line.startswith(beginning)]
+    return found[-1].removeprefix(beginning).strip() if found else ""

@@ -46,20 +46,40 @@ def test_a_fresh_installation_is_well(app: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "told"),
+    ("handler", "told", "hint"),
     [
-        ("def other(): ...", "has no attribute 'work'"),
-        ("import nothing_like_it", "No module named 'nothing_like_it'"),
+        ("def other(): ...", "has no attribute 'work'", "handlers was found and has no such name"),
+        (
+            "import nothing_like_it",
+            "No module named 'nothing_like_it'",
+            (
+                "handlers itself was found: install what it needs for that interpreter, or add its"
+                " folder to [pools.default] path"
+            ),
+        ),
+        ("print('finds')\n1 / 0", "ZeroDivisionError", "handlers was found and fails"),
+        ("import sys\nsys.exit('no licence')", "no licence", "handlers was found and fails"),
+        ("import sys\nsys.exit()", "it said nothing", "handlers was found and fails"),
+        ("import os\nos._exit(0)", "it ended with 0 in the import", "handlers was found and fails"),
     ],
 )
 def test_a_pool_that_does_not_find_its_functions_says_why(
-    app: Path, handler: str, told: str
+    app: Path, handler: str, told: str, hint: str
 ) -> None:
     (app / "app" / "handlers.py").write_text(handler)
     found = check(app, "pool default")
     assert not found.ok
     assert told in found.text
-    assert "[pools.default] path" in found.hint
+    assert hint in found.hint
+
+
+@pytest.mark.parametrize("program", ["/bin/true", "/bin/false"])
+def test_a_program_that_is_no_python_is_none(app: Path, program: str) -> None:
+    config = CONFIG.replace('path = ["app"]', f'python = "{program}"')
+    found = check(app, "pool default", config)
+    assert not found.ok
+    assert "in its start: it said nothing" in found.text
+    assert "[pools.default] python must name a Python" in found.hint
 
 
 def test_a_module_that_never_ends_its_import_is_named(
@@ -80,7 +100,9 @@ def test_a_module_that_never_ends_its_import_is_named(
 
 def test_what_lies_beside_the_config_is_not_found_by_accident(app: Path) -> None:
     (app / "app" / "handlers.py").rename(app / "handlers.py")
-    assert "No module named 'handlers'" in check(app, "pool default").text
+    found = check(app, "pool default")
+    assert "No module named 'handlers'" in found.text
+    assert "[pools.default] path must name the folders of its modules" in found.hint
 
 
 def test_an_interpreter_that_is_not_there_is_named(app: Path) -> None:

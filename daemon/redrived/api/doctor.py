@@ -93,7 +93,7 @@ def _pools(engine: Engine) -> Iterator[Check]:
             name=f"pool {pool.name}",
             ok=not pool.trouble,
             text=pool.trouble or f"{len(pool.workers)} workers, {pool.busy} busy",
-            hint=f"[pools.{pool.name}] says which interpreter; its jobs wait until it works",
+            hint=f"[pools.{pool.name}] {pool.advice}",
         )
         if pool.preload_failed:
             yield Check(

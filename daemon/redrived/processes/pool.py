@@ -26,6 +26,9 @@ from redrived.processes.worker_process import Launch
 SLOWEST_RESTART = 60.0  # seconds
 SEEN_WITHIN = 1.0  # seconds for an exit to be seen; who has not gone by then cannot be killed
 
+_HANGS = "preload: its modules must not wait for anything while they are imported"
+_DIES = "python and preload: it must start, and import them; its jobs wait until it does"
+
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +47,7 @@ class Pool:
     ) -> None:
         self.name = name
         self.trouble = ""  # why no worker can be started; "" when all is well
+        self.advice = ""  # what to look at in its settings, while there is trouble
         self.preload_failed = ""  # what its newest worker could not import; it works all the same
         self.workers: list[Worker] = []
         self._folder = folder
@@ -121,7 +125,7 @@ class Pool:
             worker.passed(seconds)
             if worker.starts_long and not is_known and not worker.is_leaving:
                 since = f"worker {worker.process.name} has been starting for {START_LONG:g} s"
-                self.trouble = f"{since}; look at `preload`"
+                self.trouble, self.advice = f"{since}; look at `preload`", _HANGS
                 log.warning("pool %s: %s; it is not waited for", self.name, self.trouble)
                 self._grow()
 
@@ -150,7 +154,8 @@ class Pool:
         if not worker.has_worked and (worker.fault or not worker.is_leaving):
             self._failed_last = worker.number
             how = worker.fault or _how_it_ended(code)
-            self._failed(f"{how}; {worker.process.last_lines() or 'it said nothing'}")
+            why = f"{how}; {worker.process.last_lines() or 'it said nothing'}"
+            self._failed(why, _HANGS if worker.fault and worker.is_starting else _DIES)
         self._grow()
 
     def _launch_with(self, settings: PoolSettings) -> Launch:
@@ -184,18 +189,19 @@ class Pool:
         try:
             worker = Worker(self._started, self._launch, self._trees, self, self._listener)
         except OSError as error:
-            self._failed(str(error))
+            self._failed(str(error), "python must name an interpreter that starts")
             return
         worker.announce(self._tasks)
         self.workers.append(worker)
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: str, advice: str) -> None:
         """Try again, but more slowly each time."""
         delay = min(SLOWEST_RESTART, 2.0**self._failures)
         self._failures += 1
         others = [worker for worker in self.workers if not worker.is_starting]
         who = "not every" if others else "no"
         self.trouble = f"{who} worker stays up with {self._launch.python}: {why}"
+        self.advice = advice
         log.error("pool %s: %s; again in %g s", self.name, self.trouble, delay)
         if self._pause is not None:
             self._pause.cancel()

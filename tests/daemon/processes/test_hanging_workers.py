@@ -45,6 +45,7 @@ async def test_a_worker_that_hangs_in_its_start_keeps_no_other_from_starting(
 
         assert "worker test.1 has been starting for 10 s" in shop.pool.trouble
         assert shop.pool.trouble in caplog.text
+        assert shop.pool.advice.startswith("preload: its modules must not wait")
         await shop.ear.until(lambda: shop.ear.ready_workers)
         assert shop.pool.trouble == ""
         second = shop.ear.ready_workers[0]
@@ -65,6 +66,7 @@ async def test_a_worker_that_hangs_in_its_start_is_ended_and_the_next_comes_more
 
         assert not hung.is_alive()
         assert "it was not ready within 120 s; asking the licence server" in shop.pool.trouble
+        assert shop.pool.advice.startswith("preload: its modules must not wait")
         assert "again in 1 s" in caplog.messages[-1]
         await shop.ear.until(lambda: shop.ear.ready_workers)
         assert shop.pool.trouble == ""

@@ -181,6 +181,7 @@ async def test_workers_that_die_before_they_do_anything_come_back_more_slowly(
         await shop.ear.until(lambda: len(caplog.records) == 2)
 
         assert "it exited with 3" in shop.pool.trouble
+        assert shop.pool.advice.startswith("python and preload:")
         assert "again in 1 s" in caplog.messages[0]
         assert "again in 2 s" in caplog.messages[1]
 
@@ -317,3 +318,11 @@ async def test_what_an_earlier_daemon_has_left_of_a_pool_goes_and_nothing_of_ano
         assert (await shop.run("noop")).outcome == "done"
         assert {"test.large.1", "tests.1"} < set(os.listdir(live))
         assert not (live / "test.7").exists()
+
+
+async def test_an_interpreter_that_is_not_there_is_what_doctor_advises_to_look_at(
+    tmp_path: Path,
+) -> None:
+    async with workshop(tmp_path, wait=False, python="/no/such/python") as shop:
+        assert "/no/such/python" in shop.pool.trouble
+        assert shop.pool.advice == "python must name an interpreter that starts"
