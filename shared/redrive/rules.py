@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 # Whom something was asked of is not what went wrong: an order may have the number 404.
 _ADDRESS = re.compile(r"""(?:https?://|\burl: /)[^\s'"<>)]*""", re.IGNORECASE)
+# Nor is what was expected of an answer, whose own status has been judged by then.
+_EXPECTED = re.compile(r", expected \d{3}(?: or \d{3})*")
 
 
 class Said(Struct, frozen=True, kw_only=True):
@@ -199,6 +201,8 @@ def _by_signal(evidence: Evidence) -> Classification | None:
 
 def _by_text(evidence: Evidence) -> Classification | None:
     text = _ADDRESS.sub("", evidence.message[-TAIL:])
+    if evidence.status is not None:
+        text = _EXPECTED.sub("", text)
     for error_type, pattern in _patterns():
         if pattern.found_in(text):
             return _known(error_type, rule=f"builtin pattern {error_type}")

@@ -158,6 +158,12 @@ def test_an_unknown_error_is_worth_a_retry_and_a_permanent_one_is_not() -> None:
     assert BUILTIN.classify_text("file corrupt")["should_retry"] is False
 
 
+def test_a_status_that_was_expected_is_not_what_went_wrong() -> None:
+    message = "GET http://a/ answered 200 OK, expected 404 or 503"
+    assert BUILTIN.classify(Evidence(message=message, status=200)).error_type == "unknown"
+    assert BUILTIN.classify(Evidence(message=message)).error_type == "service_unavailable"
+
+
 @pytest.mark.parametrize(
     ("status", "expected", "retried"),
     [

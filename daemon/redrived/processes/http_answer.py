@@ -67,6 +67,12 @@ class TooMuch(CallRefused):
     error_type = "limit_exceeded"
 
 
+class UnfitHeader(CallRefused):
+    """A value that no header can have."""
+
+    error_type = "validation_error"
+
+
 async def conclude(
     task: HttpCall, asked: str, response: httpx.Response, now: float
 ) -> Answered | Failed:
@@ -82,8 +88,11 @@ async def conclude(
             raise TooMuch(f"more than {task.max_response} bytes; see `max_response`")
         return _answer(response, bytes(body))
     excerpt = body[: 4 * _EXCERPT].decode(errors="replace")[:_EXCERPT].strip()
+    answered = f"{status} {response.reason_phrase}".strip()
+    if task.expect:
+        answered += f", expected {' or '.join(map(str, task.expect))}"
     return Failed(
-        message=f"{asked} answered {status} {response.reason_phrase}: {excerpt}".rstrip(": "),
+        message=f"{asked} answered {answered}: {excerpt}".rstrip(": "),
         status=status,
         retry_after=_retry_after(response.headers.get("retry-after"), now),
     )

@@ -8,6 +8,7 @@ cookie outlives a hop.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Mapping
 from functools import cache
@@ -19,13 +20,22 @@ from msgspec import Struct
 from redrive._version import __version__
 from redrive.config.sections import HttpCall
 from redrived.processes.addresses import is_link_local, is_private, resolve
-from redrived.processes.http_answer import Answered, CallRefused, Failed, TooMuch, conclude
+from redrived.processes.http_answer import (
+    Answered,
+    CallRefused,
+    Failed,
+    TooMuch,
+    UnfitHeader,
+    conclude,
+)
+from redrived.processes.http_words import not_connected, reason_of
 
 if TYPE_CHECKING:
     import httpx
 
 _SILENCE = 300.0  # seconds without a byte, for calls that have no deadline
 _REDIRECTS = {301, 302, 303, 307, 308}
+_NOT_OF_A_HEADER = re.compile(r"[^\t -~]")
 _HARMLESS_HEADERS = {"accept", "accept-language", "content-type", "user-agent"}
 
 
@@ -49,18 +59,19 @@ async def call(task: HttpCall, *, deadline: float | None, now: float) -> Answere
 
     try:
         hop = _first_hop(task)
-    except (httpx.InvalidURL, TypeError, ValueError) as error:
+    except (httpx.InvalidURL, CallRefused, TypeError, ValueError) as error:
+        kind = type(error) if isinstance(error, CallRefused) else CallRefused
         return Failed(
             message=f"the request cannot be made: {error}",
             exception=names_of(error),
-            refused=CallRefused.error_type,
+            refused=kind.error_type,
         )
     timeout = asyncio.timeout(deadline)
     try:
         async with timeout, _client(task, deadline) as client:
             return await _follow(client, task, hop, now)
     except (httpx.HTTPError, httpx.InvalidURL, CallRefused, OSError, ValueError) as error:
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
         if timeout.expired():
             reason = f"no answer within {deadline:g} s"
         refused = error.error_type if isinstance(error, CallRefused) else None
@@ -91,6 +102,8 @@ def _first_hop(task: HttpCall) -> Hop:
     import httpx
 
     headers = dict(task.headers)
+    for name, value in headers.items():
+        _check_header(name, value)
     body = None if task.body is None else task.body.encode()
     if task.json is not None:
         body = msgspec.json.encode(task.json)
@@ -99,6 +112,17 @@ def _first_hop(task: HttpCall) -> Hop:
     if task.params:
         url = url.copy_merge_params(task.params)
     return Hop(method=task.method, url=url, headers=headers, body=body, is_own=True)
+
+
+def _check_header(name: str, value: str) -> None:
+    """Refused here, in words: one that comes from arguments is the same at each attempt."""
+    if (found := _NOT_OF_A_HEADER.search(value)) is not None:
+        what = f"has a {found[0]!r}, and only one line of ASCII text can be sent"
+    elif value != value.strip():
+        what = "begins or ends with a space"
+    else:
+        return
+    raise UnfitHeader(f"the value of header {name} {what}")
 
 
 def _next_hop(hop: Hop, status: int, location: str) -> Hop:
@@ -144,7 +168,9 @@ async def _send(client: httpx.AsyncClient, task: HttpCall, hop: Hop) -> httpx.Re
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             refusal = error
-    raise refusal or httpx.ConnectError(f"{hop.url.host} has no address")
+    if refusal is None:
+        raise httpx.ConnectError(f"{hop.url.host} has no address")
+    raise type(refusal)(not_connected(refusal))
 
 
 async def _allowed_addresses(task: HttpCall, hop: Hop) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +15,7 @@ import msgspec
 import pytest
 
 from redrive.config.sections import HttpCall
+from redrive.rules import Evidence, Rulebook
 from redrived.processes import addresses
 from redrived.processes.http_answer import Answered, Failed
 from redrived.processes.http_call import call
@@ -130,6 +133,32 @@ async def test_the_expected_statuses_are_success(
     outcome = await call(HttpCall(url=server.url(), expect=expect), deadline=20, now=NOW)
     assert isinstance(outcome, Answered) == is_expected
     assert outcome.status == int(status[:3])
+
+
+async def test_a_status_that_was_not_expected_is_told_with_those_that_were(server: Server) -> None:
+    server.lay("/", "200 OK", body="here it is")
+    outcome = await failure(HttpCall(url=server.url(), expect=[404, 302]))
+    assert outcome.message == (
+        f"GET {server.url()} answered 200 OK, expected 404 or 302: here it is"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("one\ntwo", "has a '\\n', and only one line of ASCII text can be sent"),
+        ("one\0two", "has a '\\x00', and only one line of ASCII text can be sent"),
+        ("žluť", "has a 'ž', and only one line of ASCII text can be sent"),
+        (" one", "begins or ends with a space"),
+    ],
+)
+async def test_a_header_that_cannot_be_sent_is_refused_by_its_name(
+    server: Server, value: str, why: str
+) -> None:
+    outcome = await failure(HttpCall(url=server.url(), headers={"X-Customer": value}))
+    assert outcome.refused == "validation_error"
+    assert outcome.message == (f"the request cannot be made: the value of header X-Customer {why}")
+    assert server.requests == []
 
 
 async def test_a_refusal_is_told_with_its_words_but_not_with_our_secrets(server: Server) -> None:
@@ -309,6 +338,46 @@ async def test_who_cannot_be_reached_is_told_by_exception(url: str, exception: s
     assert outcome.exception[0] == exception
     assert outcome.exception[-1] == "Exception"
     assert outcome.message.startswith(f"GET {url}: ")
+
+
+async def test_who_refuses_the_connection_is_told_by_address() -> None:
+    outcome = await failure(HttpCall(url="http://localhost:1/"))
+    assert outcome.message in (
+        "GET http://localhost:1/: connection refused: 127.0.0.1:1",
+        "GET http://localhost:1/: connection refused: [::1]:1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "how", "why"),
+    [
+        ("http", "resets", "connection reset by peer"),
+        ("http", "closes", "Server disconnected without sending a response."),
+        ("https", "resets", "connection reset by peer: 127.0.0.1:{port}"),
+        ("https", "closes", "EOF occurred in violation of protocol"),
+        ("https", "answers", "wrong version number"),
+    ],
+)
+async def test_what_broke_the_connection_is_told_and_tried_again(
+    scheme: str, how: str, why: str
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        if how == "resets":
+            linger = struct.pack("ii", 1, 0)
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
+        elif how == "answers":
+            writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        outcome = await failure(HttpCall(url=f"{scheme}://127.0.0.1:{port}/"))
+    assert why.format(port=port) in outcome.message
+    evidence = Evidence(message=outcome.message, exception=outcome.exception)
+    assert Rulebook().classify(evidence).error_type == "connection_error"
 
 
 async def test_a_host_is_reached_by_any_of_its_addresses(
