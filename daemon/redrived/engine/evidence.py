@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from redrive.config.sections import Limits
 from redrive.deciding import facts
 from redrive.instants import SECOND
 from redrive.orders import LONGEST_DELAY
@@ -16,9 +17,12 @@ from redrive.rules import Evidence, Said
 from redrived.engine.attempt import Attempt, Ending
 from redrived.processes import wire
 from redrived.processes.command import Exit
+from redrived.processes.signals import signal_name
 from redrived.store.picking import InHand
 
 LONGEST_TYPE = 200  # characters of an error type, by which people filter
+OF_A_SIGNAL = 128  # a shell's exit code, less the number of the signal
+LIMIT_SIGNALS = {"SIGXCPU": "cpu", "SIGXFSZ": "file_size"}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")  # PostgreSQL keeps no NUL in a text
 
 
@@ -51,19 +55,45 @@ def report_evidence(job: InHand, report: wire.Report) -> Evidence:
     )
 
 
-def exit_evidence(job: InHand, exited: Exit) -> Evidence:
+def exit_evidence(job: InHand, exited: Exit, limits: Limits | None) -> Evidence:
+    signal = exited.signal
+    if exited.code is not None and exited.code > OF_A_SIGNAL:
+        # What a shell says of a program that a signal has ended; others mean anything by it.
+        told = signal_name(exited.code - OF_A_SIGNAL)
+        signal = told if _limit_behind(told, limits) else None
     return Evidence(
         task=job.task,
         stage=job.step or job.task,
-        message=exited.stderr_tail or exited.stdout_tail or _in_words(exited),
+        message=exited.stderr_tail or exited.stdout_tail or _in_words(exited, signal, limits),
         exit_code=exited.code,
-        signal=exited.signal,
+        signal=signal,
         oom=exited.oom,
     )
 
 
-def _in_words(exited: Exit) -> str:
-    return f"ended by {exited.signal}" if exited.signal else f"exit code {exited.code}"
+def _in_words(exited: Exit, signal: str | None, limits: Limits | None) -> str:
+    words = f"ended by {signal}" if signal else f"exit code {exited.code}"
+    limit = _limit_behind(signal, limits)
+    return f"{words}: see `limits.{limit}`" if limit else words
+
+
+def _limit_behind(signal: str | None, limits: Limits | None) -> str | None:
+    """The limit of the task for which the kernel sends that signal, if it has that one."""
+    name = LIMIT_SIGNALS.get(signal or "")
+    return name if name and getattr(limits, name, None) else None
+
+
+def death_evidence(job: InHand, how: str, signal: str | None, limits: Limits | None) -> Evidence:
+    """The worker died: lost, unless the kernel ended it for a limit of the task."""
+    limit = _limit_behind(signal, limits)
+    if limit is None:
+        return lost_evidence(job, how)
+    return Evidence(
+        task=job.task,
+        stage=job.step or job.task,
+        message=f"{how}: see `limits.{limit}`",
+        signal=signal,
+    )
 
 
 def lost_evidence(job: InHand, how: str) -> Evidence:

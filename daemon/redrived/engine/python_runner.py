@@ -230,6 +230,7 @@ class PythonRunner:
                 attempt,
                 began[2],
                 _how_it_died(loss),
+                signal_name(-loss.code) if loss.code < 0 and not loss.why else None,
                 wrote=loss.wrote,
                 too_long=loss.wrote and self._cut_output(current),
                 left=loss.left.told(),

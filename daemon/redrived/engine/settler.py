@@ -35,6 +35,7 @@ from redrived.engine.end import (
     log_name,
 )
 from redrived.engine.evidence import (
+    death_evidence,
     exit_evidence,
     lost_evidence,
     overdue_evidence,
@@ -130,17 +131,22 @@ class Settler:
             if metrics:
                 told["metrics"] = metrics
             return completed_row(attempt, self._clock.now(), exited.result, told)
+        evidence = exit_evidence(job, exited, attempt.definition.task.limits)
         self._settle(
             attempt,
             End(
                 job=job,
                 began_at=attempt.unlogged_begin,
                 ended_at=self._clock.now(),
-                ended=self._failed(job, exit_evidence(job, exited)),
+                ended=self._failed(job, evidence),
                 metrics=metrics,
                 log=exited.output > 0,
                 is_too_long=too_long,
-                known={"exit_code": exited.code, "signal": exited.signal, "result": exited.result},
+                known={
+                    "exit_code": exited.code,
+                    "signal": evidence.signal,
+                    "result": exited.result,
+                },
                 left=left,
             ),
         )
@@ -178,23 +184,27 @@ class Settler:
         attempt: Attempt | None,
         began_at: int,
         how: str,
+        signal: str | None,
         *,
         wrote: bool,
         too_long: bool,
         left: dict[str, list[int]],
     ) -> None:
-        """The process that ran an attempt is gone without a word."""
+        """The process that ran an attempt is gone without a word, ended by that signal maybe."""
         ending = attempt.ending if attempt is not None else None
+        definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
+        limits = definition.task.limits if definition else None
+        evidence = death_evidence(job, how, signal, limits)
         self._settle(
             attempt,
             End(
                 job=job,
                 began_at=None if attempt else began_at,
                 ended_at=self._clock.now(),
-                ended=self._failed(job, lost_evidence(job, how)),
+                ended=self._failed(job, evidence),
                 log=wrote,
                 is_too_long=too_long,
-                first=None if ending else ("action_lost", {"how": how}),
+                first=("action_lost", {"how": how}) if evidence.kind and not ending else None,
                 left=left,
             ),
         )
