@@ -6,8 +6,12 @@ application's own interpreter, where nothing of ours is installed.
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
-from typing import Optional, Union
+from typing import Optional, SupportsFloat, Union
+
+_RETRY_AFTER = "retry_after of Transient is seconds or a timedelta"
+_UNTIL = "Snooze needs seconds, a timedelta or a datetime with a time zone"
 
 
 class Outcome(Exception):
@@ -33,9 +37,7 @@ class Transient(Outcome):
         type: Optional[str] = None,
     ) -> None:
         super().__init__(message)
-        self.retry_after = (
-            retry_after.total_seconds() if isinstance(retry_after, timedelta) else retry_after
-        )
+        self.retry_after = None if retry_after is None else _seconds(retry_after, _RETRY_AFTER)
         self.type = type
 
 
@@ -44,10 +46,28 @@ class Snooze(Outcome):
 
     def __init__(self, until: Union[datetime, timedelta, float], message: str = "") -> None:
         super().__init__(message)
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("Snooze needs a datetime with a time zone, or seconds")
+        if isinstance(until, datetime):
+            if until.tzinfo is None:
+                raise ValueError("Snooze needs a datetime with a time zone, or seconds")
+        elif not isinstance(until, timedelta):
+            until = _seconds(until, _UNTIL)
         self.until = until
 
 
 class Cancelled(BaseException):
     """Raised inside a running handler when its job is cancelled; clean up and let it pass."""
+
+
+def _seconds(value: Union[SupportsFloat, timedelta], what: str) -> float:
+    """Refused here, where a traceback leads to the line of the handler that is wrong."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if not hasattr(value, "__float__"):
+        raise TypeError(f"{what}, not {value!r:.100}")
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
+    if not math.isfinite(seconds):
+        raise ValueError(f"{what}, not {seconds}")
+    return seconds

@@ -87,7 +87,7 @@ class Runner:
         at, took = began + since_epoch, ended - began
         try:
             told = report(row, at, took, wrote, job, value, error, interrupted)
-        except Exception as broken:  # noqa: BLE001 - say, a Transient with a strange retry_after
+        except Exception as broken:  # noqa: BLE001 - say, a Transient given a strange retry_after later
             told = report(row, at, took, wrote, None, None, broken, False)
         self._outbox.report(told)
         return ended

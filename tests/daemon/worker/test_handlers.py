@@ -115,6 +115,15 @@ async def test_an_outcome_that_makes_no_sense_is_a_failure_that_says_so(shop: Wo
     assert report.outcome == "failed"
     assert report.failure is not None
     assert "'soon'" in report.failure.message
+    assert 'retry_after="soon"' in (report.failure.traceback or "")  # the handler's own line
+
+
+async def test_an_outcome_that_was_bent_later_fails_its_job_alone(shop: Workshop) -> None:
+    report = await shop.run("say_outright", what="bent")
+
+    assert report.outcome == "failed"
+    assert report.failure is not None
+    assert "'soon'" in report.failure.message
 
 
 async def test_the_largest_allowed_result_passes(shop: Workshop) -> None:

@@ -84,6 +84,10 @@ def say_outright(what: str) -> object:
         raise redrive.Transient("later", retry_after=90)
     if what == "nonsense":
         raise redrive.Transient("later", retry_after="soon")  # type: ignore[arg-type]
+    if what == "bent":
+        later = redrive.Transient("later")
+        later.retry_after = "soon"  # type: ignore[assignment]
+        raise later
     raise redrive.Snooze(3600, "not now")
 
 
