@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+from redrive.lifecycle import word_of
 from redrive.models import Event, Json
 
 _LONGEST = 120  # characters of one value
 _SAID_BY_A_DECISION = frozenset({"decision", "delay", "available_at", "reason"})
+_CLAUSES = frozenset({"how", "result_note"})
+_CLAUSES_OF = frozenset({("job_interrupted", "by")})  # not who has done it, but what was the case
 _TOO_LONG = frozenset({"evidence", "log"})
 
 
@@ -19,11 +22,19 @@ def words_of(event: Event) -> str:
         case _:
             said, left_out = [], _TOO_LONG
     said += [
-        f"{name} {_short(value)}"
+        _named(event.type, name, value)
         for name, value in event.data.items()
         if name not in left_out and value is not None
     ]
     return ", ".join(said)
+
+
+def _named(kind: str, name: str, value: Json) -> str:
+    """`reason lost`; nothing is set before what is a sentence by itself."""
+    if name == "was" and isinstance(value, str):
+        value = word_of(value)
+    is_clause = name in _CLAUSES or (kind, name) in _CLAUSES_OF
+    return _short(value) if is_clause else f"{name} {_short(value)}"
 
 
 def _short(value: Json) -> str:

@@ -49,6 +49,14 @@ WAITING = frozenset({QUEUED, RETRY})
 FINISHED = frozenset({DONE, DEAD, CANCELLED})
 LIVE = WAITING | {LEASED}
 
+_WORDS: Mapping[str, str] = MappingProxyType({LEASED: "running", RETRY: "retrying"})
+
+
+def word_of(state: str) -> str:
+    """A state as people read it, on every screen and in every sentence."""
+    return _WORDS.get(state, state)
+
+
 # Where each move may start and where it may end; `discard` ends in no state at all.
 MOVES: Mapping[Move, tuple[frozenset[JobState], frozenset[JobState]]] = MappingProxyType(
     {

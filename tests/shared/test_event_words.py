@@ -41,6 +41,22 @@ def test_an_event_says_what_matters_in_one_line(data: dict[str, Any], words: str
     assert words_of(Event(seq=1, at=0, type="t", data=data)) == words
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("action_lost", {"how": "the daemon died while it ran"}, "the daemon died while it ran"),
+        ("job_interrupted", {"by": "the daemon was stopped"}, "the daemon was stopped"),
+        ("job_restarted", {"by": "ann"}, "by ann"),
+        ("job_killed", {"by": "ann", "was": "leased"}, "by ann, was running"),
+        ("action_completed", {"log": "1.1", "result_note": "no result: why"}, "no result: why"),
+    ],
+)
+def test_a_value_that_is_a_sentence_stands_by_itself(
+    kind: str, data: dict[str, Any], words: str
+) -> None:
+    assert words_of(Event(seq=1, at=0, type=kind, data=data)) == words
+
+
 def test_a_long_value_is_cut_and_says_so() -> None:
     said = words_of(Event(seq=1, at=0, type="t", data={"by": "x" * 5000}))
     assert len(said) < 130

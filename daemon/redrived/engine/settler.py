@@ -217,7 +217,7 @@ class Settler:
                 ended = facts.Interrupted(attempt.by or asked)
                 self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=ended))
             case _:  # what was noticed of it meanwhile was its worker's doing
-                self._interrupted(job, now, "its worker, before it began")
+                self._interrupted(job, now, "its worker gave it back before it began")
 
     def left_behind(self, job: InHand, ending: Ending | None, by: str | None) -> None:
         """An earlier daemon died while it ran; `ending` is what was being done about it."""

@@ -108,8 +108,14 @@ def _waiting(job: Job, at: Circumstances) -> WhyReply:
     decision = at.last.decision if at.last and job.state is JobState.RETRY else None
     code, text, saw, hint = _obstacle(job, at)
     if decision is not None and decision.because:
-        text = f"{text}; before that: {decision.because}"
+        text = f"{text}; before that: {_of_executions(decision.because)}"
     return _reply(job, code, text, saw, decision, hint)
+
+
+def _of_executions(because: str) -> str:
+    """Beside `Retrying (attempt 1/2)`, which counts retries, what is counted here must be said."""
+    counted = "attempt "
+    return f"execution {because.removeprefix(counted)}" if because.startswith(counted) else because
 
 
 def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], str]:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.instants import iso
-from redrive.lifecycle import JobState, Move, allowed
+from redrive.lifecycle import JobState, Move, allowed, word_of
 from redrive.manual import refusal
 from redrived.store.database import Database
 from redrived.store.enqueue import living
@@ -134,12 +134,12 @@ def _refusal(
         return NotFound("there is no such job", hint="`redrive jobs` lists them")
     verb = VERBS[wish.verb]
     if wish.expected is not None and row.state != wish.expected:
-        return WrongState(f"it is {row.state} by now", hint="it was left alone")
+        return WrongState(f"it is {word_of(row.state)} by now", hint="it was left alone")
     if row.state == JobState.LEASED and verb.ends_running:
         return None
     if not allowed(verb.move, row.state):
         return WrongState(
-            f"it is {row.state}; {wish.verb} is for jobs that are {verb.fits}",
+            f"it is {word_of(row.state)}; {wish.verb} is for jobs that are {verb.fits}",
             hint=f"`redrive show {id}` says what can be done",
         )
     if verb.move is Move.RELEASE and row.waits != HELD:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from redrive.clock import SECOND, to_datetime
-from redrive.lifecycle import JobState
+from redrive.lifecycle import JobState, word_of
 from redrive.models import Job
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_WORDS: dict[str, str] = {JobState.LEASED: "running", JobState.RETRY: "retrying"}
 _COLOURS = {
     "running": "cyan",
     "retrying": "yellow",
@@ -74,7 +73,7 @@ def clock_time(instant: int) -> str:
 
 def state_of(state: str) -> str:
     """A state alone, of a job whose dates are not known."""
-    return _WORDS.get(state, state)
+    return word_of(state)
 
 
 def by_state(states: Mapping[str, int]) -> str:

@@ -76,7 +76,7 @@ async def test_jobs_of_a_worker_that_was_stopped_go_to_its_successor_at_no_cost(
             assert job.result != stopped.process.pid
             assert "action_error" not in await bench.told(id)
         interrupted = await bench.event("job_interrupted", ids[0])
-        assert interrupted.data["by"] == "its worker, before it began"
+        assert interrupted.data["by"] == "its worker gave it back before it began"
 
 
 async def test_a_timeout_that_strikes_before_the_begin_costs_no_attempt(folder: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_retry_says_how_long_it_still_waits_and_what_decided_that() -> None:
     told = explain(retrying, facts(waits="due", last=last))
     assert told.code == "backoff"
     assert told.text == (
-        "Retrying (attempt 1/2), in 41 s; before that: attempt 1 of 3 failed with HTTP 503"
+        "Retrying (attempt 1/2), in 41 s; before that: execution 1 of 3 failed with HTTP 503"
     )
     assert told.decision == decision
 

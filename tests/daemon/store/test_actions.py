@@ -10,7 +10,7 @@ from sqlalchemy import text
 from redrive.clock import iso
 from redrive.config.sections import ManualRetry
 from redrive.errors import NotAllowed, NotFound, TryLater, WrongState
-from redrive.lifecycle import JobState, Move, allowed
+from redrive.lifecycle import JobState, Move, allowed, word_of
 from redrived.store.actions import VERBS, Act, Acted, act, rehearse
 from redrived.store.enqueue import NewJob
 from redrived.store.group import Entry
@@ -87,7 +87,7 @@ def test_a_verb_works_exactly_on_the_states_the_lifecycle_allows(
     assert str(rehearsed.refused) == str(answer.refused)
     if not allowed(VERBS[verb].move, state):
         assert isinstance(answer.refused, WrongState)
-        assert str(state) in str(answer.refused)
+        assert f"it is {word_of(state)};" in str(answer.refused)
         assert answer.state == state == ground.job(id).state
         assert ground.events(id) == before
     elif state is JobState.LEASED:
