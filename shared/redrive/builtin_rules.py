@@ -75,7 +75,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "program_unusable": Kind(
             "permanent",
             "The program could not be started",
-            "See that it may be executed, or mend the task's `command`, then requeue the job.",
+            "See that it may be executed, or mend the task's `command` and `cwd`, then requeue"
+            " the job.",
         ),
         "limit_exceeded": Kind(
             "permanent", "A limit was exceeded", "Raise the task's limit, then requeue the job."

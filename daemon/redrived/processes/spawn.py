@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 
 from redrive.config.sections import Limits
 from redrive.errors import TryLater
@@ -26,6 +28,8 @@ _HINTS = {
     errno.ENFILE: "the machine has too many files open: raise fs.file-max, or find who has them",
     errno.ENOSPC: "its user has no more watches: raise fs.epoll.max_user_watches",
 }
+
+_FIRST_LINE = 256  # bytes of a file in which the kernel looks for its interpreter
 
 # Where programs were found, by name, PATH and folder; one that has moved is looked for again.
 _found: dict[tuple[str, str, str], str] = {}
@@ -59,7 +63,7 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
     try:
         return _spawn(argv, cwd, env, output)
     except FileNotFoundError as error:
-        raise CannotRun(127, _not_found(argv[0], cwd)) from error
+        raise _not_found(argv[0], cwd, env["PATH"]) from error
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise no_room(error) from error
@@ -145,7 +149,22 @@ def _find(name: str, path: str, cwd: str) -> str:
     return found
 
 
-def _not_found(program: str, cwd: str) -> str:
+def _not_found(name: str, cwd: str, path: str) -> CannotRun:
+    """The kernel says the same of a program, its folder and its interpreter: which is missing?"""
     if not os.path.isdir(cwd):
-        return f"cannot run {program}: there is no folder {cwd}"
-    return f"cannot run {program}: there is no such program that can be executed"
+        return CannotRun(126, f"cannot run {name}: there is no folder {cwd}")
+    with suppress(OSError):
+        program = os.path.join(cwd, _find(name, path, cwd))
+        with open(program, "rb") as file:
+            missing = _interpreter(file.read(_FIRST_LINE))
+        return CannotRun(126, f"cannot run {name}: {missing} is not there")
+    return CannotRun(127, f"cannot run {name}: there is no such program that can be executed")
+
+
+def _interpreter(beginning: bytes) -> str:
+    """What a file that was found wants to be run by, from its first bytes."""
+    if not beginning.startswith(b"#!"):
+        return "the file is, but the loader that it names"
+    line = beginning[2:].partition(b"\n")[0].decode(errors="replace").lstrip(" \t")
+    name = re.split("[ \t]", line)[0]
+    return f"its interpreter {name!r}"  # so that a \r at its end is seen

@@ -141,8 +141,28 @@ async def test_what_cannot_be_run_is_a_failed_attempt(
 async def test_a_missing_folder_is_named(workshop: Workshop) -> None:
     exited = workshop.start(["true"], cwd="/no/such/folder")
     assert isinstance(exited, Exit)
-    assert exited.code == 127
+    assert exited.code == 126  # 127 says that the program was not found
     assert exited.stderr_tail == "cannot run true: there is no folder /no/such/folder"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "missing"),
+    [
+        ("#!/no/such/shell -e\n", "its interpreter '/no/such/shell'"),
+        ("#! /bin/sh\r\n", r"its interpreter '/bin/sh\r'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["./script", "script"])
+async def test_a_missing_interpreter_is_named_and_not_its_script(
+    workshop: Workshop, beginning: str, missing: str, name: str
+) -> None:
+    script = workshop.folder / "script"
+    script.write_text(f"{beginning}true\n")
+    script.chmod(0o755)
+    exited = workshop.start([name], env={"PATH": f"{workshop.folder}:/bin"})
+    assert isinstance(exited, Exit)
+    assert exited.code == 126
+    assert exited.stderr_tail == f"cannot run {name}: {missing} is not there"
 
 
 async def test_a_program_that_has_moved_is_found_again(workshop: Workshop) -> None:
