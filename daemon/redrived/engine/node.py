@@ -103,8 +103,8 @@ class Node:
         for name in await store.read(nodes.lost):
             left += await store.read(left_behind, name)
         new = [each for each in left if _lease(each.job) not in self._rescued]
-        self._rescued = {_lease(each.job) for each in left}
         self._engine.rescuer.settle(new)
+        self._rescued = {_lease(each.job) for each in left}
         if new:
             log.warning("lost nodes left %d jobs leased; they are settled", len(new))
 

@@ -15,6 +15,7 @@ from redrive.clock import Clock
 from redrived.engine import said
 from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.definitions import Definitions
+from redrived.engine.job_facts import UnreadableArguments, arguments_of
 from redrived.engine.pace import Pace
 from redrived.engine.settler import Settler
 from redrived.engine.signs import Signs
@@ -96,15 +97,30 @@ class PythonRunner:
     def hand(self, berth: Berth, begun: bool, at: int) -> None:
         """Hand leased jobs to a worker; the first of them may count as begun already."""
         worker: Worker = berth.worker
+        first = berth.jobs[0] if begun else None
+        fit = [job for job in berth.jobs if self._is_fit(job, has_begun=job is first)]
+        if not fit:
+            return
+        begun = fit[0] is first
         hand = self._hands.setdefault(worker, {})
-        for job in berth.jobs:
+        for job in fit:
             hand[job.id] = job
         if begun:
-            self._watch(worker, berth.jobs[0], at)
-        for task, jobs in groupby(berth.jobs, key=lambda job: job.task):
+            self._watch(worker, fit[0], at)
+        for task, jobs in groupby(fit, key=lambda job: job.task):
             handed = [_handed(job) for job in jobs]
             worker.hand(handed, self._pace.expected(task), begun=begun)
             begun = False
+
+    def _is_fit(self, job: InHand, *, has_begun: bool) -> bool:
+        """Whether a worker can read it; what cannot be read would take others with it."""
+        try:
+            arguments_of(job)
+        except UnreadableArguments as problem:
+            began_at = None if has_begun else self._clock.now()
+            self._settler.unfit(job, began_at, str(problem), "unreadable_row")
+            return False
+        return True
 
     def take_back(self) -> None:
         """Ask every worker for what it has not begun."""

@@ -42,14 +42,17 @@ class Rescuer:
         self._trees.sweep()
 
     def settle(self, left: Sequence[LeftBehind]) -> None:
-        """Nobody runs these any more."""
-        self._settler.gave_back([each.job for each in left if each.started_at is None])
+        """Nobody runs these any more. One row that makes no sense holds up no other."""
         for each in left:
-            if each.started_at is not None:
+            try:
                 self._settle(each)
+            except Exception as problem:  # noqa: BLE001 - told in the log and to the job
+                self._settler.put_aside(each.job, problem)
 
     def _settle(self, left: LeftBehind) -> None:
-        assert left.started_at is not None
+        if left.started_at is None:
+            self._settler.gave_back([left.job])
+            return
         try:
             ending = Ending(left.ending) if left.ending else None
         except ValueError:

@@ -19,8 +19,8 @@ from redrive.deciding import facts
 from redrive.deciding.facts import Facts
 from redrive.deciding.verdict import Verdict, decide
 from redrive.errors import RedriveError
-from redrive.lifecycle import JobState
-from redrive.models import ErrorRecord
+from redrive.lifecycle import JobState, Reason
+from redrive.models import Decision, ErrorRecord
 from redrive.policy import RetryPolicy
 from redrive.rules import Evidence
 from redrived.engine.attempt import Attempt, Ending
@@ -247,6 +247,13 @@ class Settler:
         log.exception("job %d cannot be started", job.id)
         self.unfit(job, began_at, f"it cannot be started: {error}", "cannot_start")
 
+    def put_aside(self, job: InHand, problem: Exception) -> None:
+        """Its row makes no sense: it is a person's to look at, and needs nothing more of the row."""
+        now = self._clock.now()
+        self._put_aside(
+            End(job=job, began_at=None, ended_at=now, ended=self._unreadable(job, problem))
+        )
+
     def put_off(self, job: InHand, began_at: int | None, why: RedriveError) -> None:
         """What it needs cannot be had just now: it waits a moment, at no cost."""
         log.warning("job %d waits: %s (%s)", job.id, why.message, why.hint)
@@ -309,31 +316,56 @@ class Settler:
         return msgspec.structs.replace(told, ended=self._failed(told.job, evidence), first=None)
 
     def _decide(self, attempt: Attempt | None, told: End) -> None:
-        job = told.job
-        definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
-        policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
-        found = decide(
-            Facts(
-                ended=told.ended,
-                now=self._clock.now(),
-                roll=random.random(),
-                leased_from=JobState(job.leased_from),
-                life_started_at=job.life_started_at,
-                attempts=job.attempt,
-                max_attempts=job.max_attempts,
-                lost=job.lost,
-                max_lost=definition.task.max_lost if definition else 3,
-                unknown=job.unknowns,
-                policy=self.definitions.step_policy(job.pinned, job.step) or policy,
-                on_lost=definition.task.on_lost if definition else "retry",
-                known={**facts_of(job), "data": facts_of(job)["args"], **told.known},
-            )
-        )
+        try:
+            found = decide(self._facts(attempt, told))
+        except Exception as problem:  # noqa: BLE001 - of one row: the others are to be settled
+            unreadable = self._unreadable(told.job, problem)
+            self._put_aside(msgspec.structs.replace(told, ended=unreadable))
+            return
         error = error_record(told, found) if isinstance(told.ended, facts.Failed) else None
         events = list(events_of(told, found, error))
         if error is not None:
-            self._breakers.note(job.task, failed_transiently=error.category == "transient")
+            self._breakers.note(told.job.task, failed_transiently=error.category == "transient")
         self._write(told, found, error, events)
+
+    def _facts(self, attempt: Attempt | None, told: End) -> Facts:
+        job = told.job
+        definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
+        policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
+        known = facts_of(job)
+        return Facts(
+            ended=told.ended,
+            now=self._clock.now(),
+            roll=random.random(),
+            leased_from=JobState(job.leased_from),
+            life_started_at=job.life_started_at,
+            attempts=job.attempt,
+            max_attempts=job.max_attempts,
+            lost=job.lost,
+            max_lost=definition.task.max_lost if definition else 3,
+            unknown=job.unknowns,
+            policy=self.definitions.step_policy(job.pinned, job.step) or policy,
+            on_lost=definition.task.on_lost if definition else "retry",
+            known={**known, "data": known["args"], **told.known},
+        )
+
+    def _unreadable(self, job: InHand, problem: Exception) -> facts.Failed:
+        is_known = isinstance(problem, RedriveError)
+        why = str(problem) if is_known else f"its row makes no sense: {problem!r}"
+        log.error("job %d is put aside: %s", job.id, why, exc_info=None if is_known else problem)
+        return self._failed(job, permanent_evidence(job, "unreadable_row", why))
+
+    def _put_aside(self, told: End) -> None:
+        """Dead, as no other attempt could do better; no policy is asked."""
+        decision = Decision(
+            retry=False,
+            rule="unreadable_row",
+            because=f"attempt {told.job.attempt} of {told.job.max_attempts}: not retried, its row"
+            " cannot be read",
+        )
+        found = Verdict(state=JobState.DEAD, reason=Reason.PERMANENT, decision=decision)
+        error = error_record(told, found)
+        self._write(told, found, error, events_of(told, found, error))
 
     def _cancelled(self, told: End, kind: str, by: str | None) -> None:
         data: dict[str, Any] = {"by": by, "was": "leased", **told.left}

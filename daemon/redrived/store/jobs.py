@@ -13,6 +13,8 @@ from redrive.models import Budgets, ErrorRecord, Job, Progress
 from redrived.store.tables import HELD, jobs
 
 _decode = msgspec.json.decode
+_UNREADABLE = "unreadable"  # what stands where there should have been JSON, by this name
+_NO_JSON = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
 
 def get(connection: Connection, id: int) -> Job | None:
@@ -61,9 +63,9 @@ def record(row: dict[str, Any]) -> Job:
         scheduled_for=row["scheduled_for"],
         node=row["node"],
         error=_error(row),
-        result=_json(row["result"], Any),
-        metrics=_json(row["metrics"], dict[str, Any]),
-        progress=_json(row["progress"], Progress),
+        result=readable(row["result"], Any),
+        metrics=readable(row["metrics"], dict[str, Any]),
+        progress=_progress(row["progress"]),
         budgets=Budgets(
             attempts=row["attempts"],
             max_attempts=row["max_attempts"],
@@ -76,17 +78,39 @@ def record(row: dict[str, Any]) -> Job:
         step=row["step"],
         batch=row["batch"],
         unique=row["unique_key"],
-        args=_decode(row["args"]),
+        args=readable(row["args"], dict[str, Any]),
     )
 
 
 def _error(row: dict[str, Any]) -> ErrorRecord | None:
-    error: ErrorRecord | None = _json(row["error"], ErrorRecord)
-    if error is not None and row["state"] == JobState.CANCELLED:
+    if row["error"] is None:
+        return None
+    try:
+        error = _decode(row["error"], type=ErrorRecord)
+    except _NO_JSON:
+        return ErrorRecord(
+            error_type=_UNREADABLE, category="unknown", message=str(row["error"]), rule="unknown"
+        )
+    if row["state"] == JobState.CANCELLED:
         # It was written down when a retry was still to come.
         return msgspec.structs.replace(error, guidance=once_over(error.guidance))
     return error
 
 
-def _json(value: str | None, kind: Any) -> Any:
-    return None if value is None else _decode(value, type=kind)
+def _progress(value: str | None) -> Progress | None:
+    if value is None:
+        return None
+    try:
+        return _decode(value, type=Progress)
+    except _NO_JSON:
+        return Progress(text=str(value))
+
+
+def readable(value: str | None, kind: Any) -> Any:
+    """What a column says; as it stands there, where that is none of it: it hides no other row."""
+    if value is None:
+        return None
+    try:
+        return _decode(value, type=kind)
+    except _NO_JSON:
+        return {_UNREADABLE: str(value)}

@@ -17,6 +17,7 @@ from redrive.pipelines.definition import Definition, decode
 from redrive.pipelines.states import ACTIVE, RunState, StepState
 from redrive.pipelines.status import status
 from redrived.store import events
+from redrived.store.jobs import readable
 from redrived.store.tables import catalog, gates, jobs, runs, steps
 
 _decode = msgspec.json.decode
@@ -157,7 +158,7 @@ def _record(
             {part["name"]: JobState(part["job_state"]) for part in parts if part["job_state"]},
             row["last_completed"],
         ),
-        args=_decode(row["args"]),
+        args=readable(row["args"], dict[str, Any]),
         metrics=_metrics(row["metrics"], parts) if row["metrics"] else None,
         last_completed=row["last_completed"],
         created_at=row["created_at"],

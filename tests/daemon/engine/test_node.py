@@ -81,6 +81,12 @@ def fall_silent(unit: Unit, names: Sequence[str]) -> list[None]:
     return [None] * len(names)
 
 
+def spoil(unit: Unit, ids: Sequence[int]) -> list[None]:
+    for id in ids:
+        unit.execute("UPDATE jobs SET args = 'not json' WHERE id = :id", id=id)
+    return [None] * len(ids)
+
+
 @pytest.fixture
 async def two(tmp_path: Path) -> AsyncIterator[tuple[Machine, Machine]]:
     url = postgresql_url()
@@ -103,6 +109,21 @@ async def test_what_a_lost_node_had_is_tried_again(two: tuple[Machine, Machine])
     assert (found.state, found.attempts, found.budgets and found.budgets.lost) == ("retry", 1, 1)
     assert (await one.told()).count("action_lost") == 1
     assert "node_lost" in await one.told()
+
+
+async def test_a_row_of_a_lost_node_that_cannot_be_read_keeps_no_other_from_being_tried_again(
+    two: tuple[Machine, Machine],
+) -> None:
+    one, other = two
+    bad, good = await other.lease_one(), await other.lease_one()
+    await one.store.submit(spoil, bad.id)
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(20)
+    await one.store.submit(fall_silent, "nobody")  # what was submitted before has landed
+    found = await one.store.read(jobs.get_many, [bad.id, good.id])
+    assert [job.state for job in found] == ["dead", "retry"]
+    assert found[0].error is not None
+    assert found[0].error.error_type == "unreadable_row"
 
 
 async def test_a_lost_attempt_is_settled_once(two: tuple[Machine, Machine]) -> None:
