@@ -46,6 +46,10 @@ class Executor(Protocol):
         """Once a second: how many bytes it has written so far."""
         ...
 
+    def cut_output(self, attempt: Attempt, limit: int) -> None:
+        """Keep no more than so many bytes of what each stream has so far."""
+        ...
+
 
 class Attempt:
     """What is known of a running attempt. Used by the main loop only."""
@@ -122,6 +126,11 @@ class Attempt:
         """The daemon itself stood still for a while: nobody is accused of that."""
         self.since += gap
         self.beat_at += gap
+
+    @property
+    def floods(self) -> bool:
+        """Whether it had written more than it may, when last looked at."""
+        return self.written > self.definition.task.limits.output
 
     @property
     def unlogged_begin(self) -> int | None:

@@ -355,6 +355,10 @@ class CommandExecutor:
     def sample(self) -> int:
         return self.run.sample() if self.run is not None else 0
 
+    def cut_output(self, attempt: Attempt, limit: int) -> None:
+        if self.run is not None:
+            self.run.cut_output(limit)
+
 
 def _command(job: InHand, definition: TaskDefinition) -> Command:
     task = definition.task

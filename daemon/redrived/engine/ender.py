@@ -28,7 +28,9 @@ class Ender:
             definition = attempt.definition
             limit = definition.stalled_after if why is Ending.STALLED else definition.task.timeout
             self._note(attempt, _NOTICED[why], {"after": limit}, ending=why)
-        grace = 0.0 if why is Ending.KILL else attempt.definition.task.grace
+        # Who floods the disk would go on flooding it.
+        at_once = why in (Ending.KILL, Ending.LOG_LIMIT)
+        grace = 0.0 if at_once else attempt.definition.task.grace
         attempt.executor.end(attempt, grace)
 
     def note_late(self, attempt: Attempt, silent_for: float) -> None:

@@ -87,6 +87,9 @@ class HttpExecutor:
     def sample(self) -> int:
         return 0
 
+    def cut_output(self, attempt: Attempt, limit: int) -> None:
+        pass
+
     def end(self, attempt: Attempt, grace: float) -> None:
         self._calling.cancel()
 

@@ -318,10 +318,14 @@ class WorkerExecutor:
         last = self._worker.process.begun_last()
         job = attempt.job
         is_its_own = (last.job, last.lease) == (job.id, job.lease)
-        return self._worker.process.live_output if is_its_own else None
+        return self._worker.process.output.path if is_its_own else None
 
     def sample(self) -> int:
-        return self._worker.process.printed()
+        return self._worker.process.output.size()
+
+    def cut_output(self, attempt: Attempt, limit: int) -> None:
+        if self.live_output(attempt) is not None:
+            self._worker.process.output.cut(limit)
 
     def end(self, attempt: Attempt, grace: float) -> None:
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)

@@ -65,7 +65,7 @@ class Watch:
                 log.exception("job %d could not be watched", attempt.job.id)
 
     def _look_at(self, attempt: Attempt, now: float, *, each_second: bool) -> None:
-        if each_second or attempt.definition.heartbeat_source == "output":
+        if each_second or attempt.floods or attempt.definition.heartbeat_source == "output":
             self._look_at_output(attempt, now)
         if attempt.ending is None:
             self._look_at_life(attempt, now)
@@ -80,8 +80,14 @@ class Watch:
         before, attempt.written = attempt.written, attempt.executor.sample()
         if attempt.written > before and attempt.definition.heartbeat_source == "output":
             attempt.beat(now)
-        if attempt.written > attempt.definition.task.limits.output and attempt.ending is None:
+        if attempt.floods:
+            self._hold_back(attempt)
+
+    def _hold_back(self, attempt: Attempt) -> None:
+        """The disk is everybody's: what is over the limit goes at every look until it is gone."""
+        if attempt.ending is None:
             self._ender.end(attempt, Ending.LOG_LIMIT)
+        attempt.executor.cut_output(attempt, attempt.definition.task.limits.output)
 
     def _look_at_life(self, attempt: Attempt, now: float) -> None:
         if (overdue := attempt.overdue(now)) is not None:

@@ -100,6 +100,10 @@ class CommandRun:
         self._output.mark()
         return self._output.size()
 
+    def cut_output(self, limit: int) -> None:
+        """While it is being ended: it may go on writing until it is gone."""
+        self._output.cut(limit)
+
     def leader_exited(self, status: int, others_are_left: bool) -> None:
         """To be called once, when it has been reaped."""
         self._status = status

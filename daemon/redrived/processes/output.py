@@ -65,6 +65,12 @@ class Output:
         """Once a second: what is there now came before everything that follows."""
         self.marks.add(*self.sizes())
 
+    def cut(self, limit: int) -> None:
+        """Keep no more than that of each stream; who still writes appends to what is left."""
+        for file, size in zip(self.files, self.sizes(), strict=True):
+            if size > limit:
+                _cut(file, limit)
+
     def tail(self, file: int, size: int) -> bytes:
         """Nothing, where a broken disk has it: that costs the words, never the end."""
         try:
@@ -109,9 +115,7 @@ class Outputs:
             self._slots.give_back(output.slot)
             return
         sizes = output.sizes()
-        for file, size in zip(output.files, sizes, strict=True):
-            if size > limit:
-                os.ftruncate(file, limit)
+        output.cut(limit)
         path = self._path(output.job, output.execution)
         if output.slot:
             self._slots.give_back_written(output.slot, path)
@@ -202,6 +206,13 @@ class Outputs:
 
     def _path(self, job: int, execution: int) -> str:
         return f"{self._folder}/{job // 1000}/{job}.{execution}"
+
+
+def _cut(file: int, limit: int) -> None:
+    try:
+        os.ftruncate(file, limit)
+    except OSError:
+        pass  # a broken or read-only disk, which takes no more of it either
 
 
 def _can_be_opened(paths: Iterable[str]) -> bool:

@@ -154,7 +154,7 @@ class Pool:
         if not worker.has_worked and (worker.fault or not worker.is_leaving):
             self._failed_last = worker.number
             how = worker.fault or _how_it_ended(code)
-            why = f"{how}; {worker.process.last_lines() or 'it said nothing'}"
+            why = f"{how}; {worker.process.output.last_lines() or 'it said nothing'}"
             self._failed(why, _HANGS if worker.fault and worker.is_starting else _DIES)
         self._grow()
 

@@ -303,9 +303,9 @@ class Worker:
         self._hand.clear()
         if self._last_call is not None:
             self._last_call.cancel()
-        wrote = begun is not None and self.process.keep_output(last.job, last.execution)
+        wrote = begun is not None and self.process.output.keep(last.job, last.execution)
         self._owner.exited(self, code)
-        self.process.remove_output()
+        self.process.output.remove()
         if begun or unstarted:
             why = self.process.garbled or self.fault
             loss = Loss(

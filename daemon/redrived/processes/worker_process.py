@@ -22,13 +22,13 @@ from msgspec import Struct
 
 from redrived.processes import proc, wire
 from redrived.processes.environment import inherited
+from redrived.processes.live_output import LiveOutput
 from redrived.processes.tree import OWNER, Ended, Trees
 
 log = logging.getLogger(__name__)
 
 _MAIN = Path(__file__).parent.parent / "worker" / "main.py"
 _CHUNK = 1 << 18
-_LAST_LINES = 2000  # bytes
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -74,10 +74,9 @@ class WorkerProcess:
     ) -> None:
         """Start it; OSError when that cannot be done."""
         self.name = name
-        self.live_output = os.path.join(launch.outputs, "live", name)
+        self.output = LiveOutput(launch.outputs, name)
         self.garbled = ""  # why we ended it ourselves: it spoke nonsense
         self.left = Ended()  # whom its end had to deal with
-        self._outputs = launch.outputs
         self._trees = trees
         self._on_word = on_word
         self._on_exit = on_exit
@@ -88,7 +87,7 @@ class WorkerProcess:
         self._code: int | None = None  # of its exit, once it has been reaped
         self._clean_up: asyncio.Task[Ended] | None = None
         self._start(launch)
-        self.send(wire.frame("setup", launch.setup(self.live_output)))
+        self.send(wire.frame("setup", launch.setup(self.output.path)))
 
     @property
     def pid(self) -> int:
@@ -139,40 +138,6 @@ class WorkerProcess:
         facts = proc.stat(self.pid)
         return facts.rss * mmap.PAGESIZE if facts else 0
 
-    def printed(self) -> int:
-        """Bytes that the job which runs has printed so far."""
-        try:
-            return os.path.getsize(self.live_output)
-        except OSError:
-            return 0
-
-    def last_lines(self) -> str:
-        """The end of what it printed and no attempt has claimed."""
-        try:
-            with open(self.live_output, "rb") as live:
-                live.seek(max(0, os.fstat(live.fileno()).st_size - _LAST_LINES))
-                return live.read().decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
-
-    def keep_output(self, job: int, execution: int) -> bool:
-        """Give what the dead worker printed to the attempt it died in, if it printed anything."""
-        target = os.path.join(self._outputs, str(job // 1000), f"{job}.{execution}.out")
-        try:
-            if not os.path.getsize(self.live_output):
-                return False
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            os.rename(self.live_output, target)
-        except OSError:
-            return False
-        return True
-
-    def remove_output(self) -> None:
-        try:
-            os.unlink(self.live_output)
-        except OSError:
-            pass  # it is an attempt's by now, or there never was one
-
     def _start(self, launch: Launch) -> None:
         marks = {OWNER: self._trees.owner, "REDRIVE_WORKER": self.name}
         with ExitStack() as passed_on:
@@ -184,7 +149,7 @@ class WorkerProcess:
             passed_on.callback(os.close, page)
             os.ftruncate(page, mmap.PAGESIZE)
             self._page = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
-            output = _open_live(self.live_output)
+            output = self.output.open()
             passed_on.callback(os.close, output)
             self._process = subprocess.Popen(
                 [launch.python, str(_MAIN), launch.pool, str(theirs.fileno()), str(page)],
@@ -266,13 +231,3 @@ class WorkerProcess:
 def _abandon(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-
-
-def _open_live(path: str) -> int:
-    """A folder that cannot be written to costs the output, never the work."""
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC
-        return os.open(path, flags, 0o600)
-    except OSError:
-        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

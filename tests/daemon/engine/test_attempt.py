@@ -29,6 +29,8 @@ class Silent:
     def sample(self) -> int:
         return 0
 
+    def cut_output(self, attempt: Attempt, limit: int) -> None: ...
+
 
 def attempt(timeout: float | None = None) -> Attempt:
     beats = Heartbeat(source="notify", every=1.0, stalled_after=10.0)

@@ -48,7 +48,7 @@ async def test_what_c_code_prints_is_with_the_attempt_that_called_it(shop: Works
 
 
 async def test_output_can_be_followed_while_the_job_runs(shop: Workshop, tmp_path: Path) -> None:
-    live = Path(shop.worker.process.live_output)
+    live = Path(shop.worker.process.output.path)
     shop.give("print_and_wait", text="soon", path=str(tmp_path / "go"))
 
     await shop.ear.until(lambda: live.read_text() == "soon\n")
