@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from redrive.errors import UsageProblem
@@ -43,10 +44,15 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
             expected=request.expected,
             data=data,
         )
-        for acted in await engine.store.submit(actions.act, wish):
+        all_acted = await engine.store.submit(actions.act, wish)
+        for acted in all_acted:
             if acted.running is not None:
                 engine.end(acted.id, acted.running, Ending(request.verb), asker.who)
             outcomes.append(outcome(acted))
+        if request.verb == "discard":
+            gone = [acted.id for acted in all_acted if acted.refused is None]
+            # Another node has what it ran, until it is older than `keep.outputs`.
+            await asyncio.to_thread(engine.outputs.remove, gone)
     return Acted(outcomes=outcomes, total=len(outcomes))
 
 

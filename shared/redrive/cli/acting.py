@@ -93,6 +93,6 @@ release = _command(
 )
 discard = _command(
     "discard",
-    "Remove dead or cancelled jobs.\n\nTheir history goes with them; there is no way back.",
+    "Remove dead or cancelled jobs.\n\nTheir history and output go with them; there is no way back.",
     ["redrive discard 12", "redrive discard --where 'state:dead age>30d' --dry-run"],
 )

@@ -377,6 +377,18 @@ async def test_an_attempt_that_writes_too_much_fails_however_soon_it_ends(
         assert bench.engine.outputs.read(id, 1).size == 1024 * 1024
 
 
+async def test_what_a_job_printed_goes_when_it_is_discarded(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        ids = await bench.enqueue("shout", 2)
+        for id in ids:
+            assert (await bench.ended(id)).state is JobState.DEAD
+        discard = Act(verb="discard", ids=[str(ids[0])])
+        await acting.act(bench.engine, TESTER, discard)
+
+        sizes = [bench.engine.outputs.read(id, 1).size for id in ids]
+        assert sizes == [0, 1024 * 1024]
+
+
 async def test_a_burst_does_not_undo_a_cancel(folder: Path) -> None:
     """What a person asked for is what the job became, whatever it printed meanwhile."""
     async with running(folder, TASKS) as bench:
