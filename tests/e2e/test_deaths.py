@@ -112,6 +112,56 @@ def test_f03_what_a_killed_daemon_left_is_ended_before_anything_new_begins(tmp_p
         stranger.wait()
 
 
+PRINTING = """
+import subprocess, time
+
+def print_and_block(path):
+    print("said by Python", flush=True)
+    subprocess.run(["echo", "said by a child"], check=True)
+    open(path, "w").close()
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+
+def quiet_and_block(path):
+    open(path, "w").close()
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+"""
+
+PRINTING_TASKS = """
+[pools.default]
+path = ["."]
+[tasks.print_and_block]
+python = "handlers:print_and_block"
+retry = 1
+[tasks.quiet_and_block]
+python = "handlers:quiet_and_block"
+retry = 1
+"""
+
+
+def test_what_a_blocked_handler_has_printed_outlives_the_daemon(tmp_path: Path) -> None:
+    with trial(tmp_path, PRINTING_TASKS, PRINTING) as daemon:
+        daemon.start()
+        quiet = daemon.enqueue("quiet_and_block", path="quiet")
+        printing = daemon.enqueue("print_and_block", path="printed")
+        eventually((tmp_path / "quiet").exists, "the handler that prints nothing")
+        eventually((tmp_path / "printed").exists, "the handler that prints")
+        daemon.pull_the_plug()
+        daemon.start()
+
+        assert daemon.until_ended(printing).state is JobState.DEAD
+        assert daemon.run("logs", str(printing)).stdout == "said by Python\nsaid by a child\n"
+        assert daemon.until_ended(quiet).state is JobState.DEAD
+        assert daemon.ask.log(quiet).size == 0
+
+
 def test_f09_f10_no_job_is_lost_however_often_the_daemon_is_killed(tmp_path: Path) -> None:
     dice = random.Random(9)
     tasks = (

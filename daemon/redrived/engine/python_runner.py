@@ -154,7 +154,7 @@ class PythonRunner:
             if report.outcome == "stale":
                 self._renew(worker, job, report)
                 continue
-            attempt = self._attempts.pop(report.job, report.lease)
+            attempt = self._pop(worker, job)
             spent[job.task].append(report.took / 1_000_000)
             if self._is_marked_by(job):
                 worker.retire()
@@ -193,7 +193,7 @@ class PythonRunner:
             "job %d goes to a fresh worker: %s", job.id, report.failure and report.failure.message
         )
         worker.retire()
-        self._return([job])
+        self._return(worker, [job])
 
     def _is_marked_by(self, job: InHand) -> bool:
         """Whether a worker is not what it was after such a job."""
@@ -232,13 +232,13 @@ class PythonRunner:
         hand = self._hands.get(worker, {})
         returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
         self._forget_if_empty(worker, hand)
-        self._return(returned)
+        self._return(worker, returned)
 
     def lost(self, worker: Worker, loss: Loss) -> None:
         hand = self._hands.pop(worker, {})
         began = loss.begun
         current = hand.pop(began[0], None) if began else None
-        self._return(list(hand.values()))
+        self._return(worker, list(hand.values()))
         if current is not None and began is not None:
             attempt = self._attempts.pop(current.id, current.lease)
             self._settler.lost(
@@ -258,16 +258,23 @@ class PythonRunner:
         if not hand:
             self._hands.pop(worker, None)
 
-    def _return(self, jobs: Sequence[InHand]) -> None:
+    def _return(self, worker: Worker, jobs: Sequence[InHand]) -> None:
         """Jobs that come back unbegun; what counted as begun at the hand-over is in the log."""
         unbegun: list[InHand] = []
         for job in jobs:
-            attempt = self._attempts.pop(job.id, job.lease)
+            attempt = self._pop(worker, job)
             if attempt is None:
                 unbegun.append(job)
             else:
                 self._settler.returned(job, attempt)
         self._settler.gave_back(unbegun)
+
+    def _pop(self, worker: Worker, job: InHand) -> Attempt | None:
+        """The attempt, if it was watched; what its worker prints from now on is not of it."""
+        attempt = self._attempts.pop(job.id, job.lease)
+        if attempt is not None:
+            worker.process.output.disowned_by(job.id, job.execution)
+        return attempt
 
     def _cut_output(self, job: InHand) -> bool:
         """Keep what the limit allows; whether it wrote more."""
@@ -301,6 +308,7 @@ class PythonRunner:
             now = self._clock.monotonic()
             attempt = Attempt(job, definition, WorkerExecutor(worker), at, now)
             self._attempts.add(attempt)
+            worker.process.output.owned_by(job.id, job.execution)
             self.on_begun(attempt)
 
 

@@ -14,11 +14,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import redrive
 from redrive.config.sections import Pool as PoolSettings
 from redrived.processes import wire
+from redrived.processes.live_output import recover
 from redrived.processes.pool_worker import START_LONG, Listener, Worker
 from redrived.processes.tree import Trees
 from redrived.processes.worker_process import Launch
@@ -92,10 +92,7 @@ class Pool:
 
     def start(self) -> None:
         """Start the first worker; that it works is told by `Listener.ready`, else `trouble`."""
-        for stale in Path(self._launch.outputs, "live").glob(f"{self.name}.*"):
-            # Not of another pool, that is called after this one: `fast.large`.
-            if stale.name.removeprefix(f"{self.name}.").isdecimal():
-                stale.unlink(missing_ok=True)
+        recover(self._outputs, self.name)
         self._grow()
 
     async def stop(self, grace: float) -> None:

@@ -149,6 +149,7 @@ class WorkerProcess:
             passed_on.callback(os.close, page)
             os.ftruncate(page, mmap.PAGESIZE)
             self._page = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+            started.callback(self.output.remove)
             output = self.output.open()
             passed_on.callback(os.close, output)
             self._process = subprocess.Popen(
