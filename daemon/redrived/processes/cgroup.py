@@ -29,8 +29,10 @@ class Cgroup:
             return None
         return cls(folder)
 
-    def add(self, pid: int) -> None:
-        self._write("cgroup.procs", str(pid))
+    @property
+    def door(self) -> Path:
+        """Whoever writes a process into this file brings it in, and what it forks from then on."""
+        return self._folder / "cgroup.procs"
 
     def kill(self) -> None:
         self._write("cgroup.kill", "1")
@@ -46,7 +48,7 @@ class Cgroup:
         try:
             self._folder.rmdir()
         except OSError:
-            pass  # somebody unkillable is in it; it goes with the daemon's own group
+            self.kill()  # who is still in it is not to stay; it goes with the daemon's own group
 
     def _write(self, name: str, value: str) -> None:
         try:

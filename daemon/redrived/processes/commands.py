@@ -23,8 +23,16 @@ from redrived.processes.environment import arguments, check_words, inherited
 from redrived.processes.exits import Exits
 from redrived.processes.notify_socket import Notice, NotifySocket
 from redrived.processes.output import Output, Outputs
-from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn, unprepared
-from redrived.processes.tree import OWNER, Tree, Trees
+from redrived.processes.spawn import (
+    CannotRun,
+    check_found,
+    handle_of,
+    limited,
+    no_room,
+    spawn,
+    unprepared,
+)
+from redrived.processes.tree import OWNER, Trees
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +74,15 @@ class Commands:
                 env = self._environment(command, on_notice, cleanup)
             except OSError as error:
                 raise unprepared(error) from error
+            cgroup = self._cgroup(command, cleanup)
             try:
-                pid = self._spawn(command, env, output)
+                pid = self._spawn(command, env, output, cgroup)
             except CannotRun as error:
                 with suppress(OSError):  # a full disk costs the output, never the attempt
                     os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
-            tree, pidfd = self._hold(pid, command, cleanup)
+            pidfd = handle_of(pid)
+            tree = self._trees.hold(pid, command.mark, cgroup)
             kept = cleanup.pop_all()
             run = CommandRun(command, output, self._trees, tree, kept, on_exit, on_gone)
             try:
@@ -96,24 +106,27 @@ class Commands:
             except Exception:  # the others' ends are to be told all the same
                 log.exception("the end of %s went wrong", run.command.name)
 
-    def _spawn(self, command: Command, env: dict[str, str], output: Output) -> int:
-        line = command.line
-        argv = ["/bin/sh", "-c", line] if isinstance(line, str) else line
-        argv = limited(argv, command.limits)
-        try:
-            return spawn(argv, cwd=command.cwd, env=env, output=output.paths)
-        except CannotRun:
-            if not self._outputs.mend(output):
-                raise
-            return spawn(argv, cwd=command.cwd, env=env, output=output.paths)
-
-    def _hold(self, pid: int, command: Command, cleanup: ExitStack) -> tuple[Tree, int]:
+    def _cgroup(self, command: Command, cleanup: ExitStack) -> Cgroup | None:
+        """Made before the program: what that forks first is in it, too."""
         cgroup = Cgroup.create(self._cgroups, command.name) if self._cgroups else None
         if cgroup:
             cleanup.callback(cgroup.remove)
-            cgroup.add(pid)
-        pidfd = handle_of(pid)
-        return self._trees.hold(pid, command.mark, cgroup), pidfd
+        return cgroup
+
+    def _spawn(
+        self, command: Command, env: dict[str, str], output: Output, cgroup: Cgroup | None
+    ) -> int:
+        line = command.line
+        argv = ["/bin/sh", "-c", line] if isinstance(line, str) else line
+        behind = limited(argv, command.limits, cgroup.door if cgroup else None)
+        if behind is not argv:
+            check_found(argv[0], cwd=command.cwd, env=env)
+        try:
+            return spawn(behind, cwd=command.cwd, env=env, output=output.paths)
+        except CannotRun:
+            if not self._outputs.mend(output):
+                raise
+            return spawn(behind, cwd=command.cwd, env=env, output=output.paths)
 
     def _environment(
         self,

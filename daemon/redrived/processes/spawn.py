@@ -1,7 +1,7 @@
 """Starting a program: found as a shell would, refused in words, held to its limits.
 
-Limits are set by a shell that becomes the program, so not one instruction of it runs without
-them.
+Limits are set, and a cgroup is entered, by a shell that becomes the program, so not one
+instruction of it runs without them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import errno
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from redrive.config.sections import Limits
 from redrive.errors import TryLater
@@ -72,6 +74,14 @@ def spawn(argv: list[str], *, cwd: str, env: Mapping[str, str], output: tuple[st
         raise CannotRun(126, f"cannot run {argv[0]!r}: an argument is no text: {error}") from error
 
 
+def check_found(name: str, *, cwd: str, env: Mapping[str, str]) -> None:
+    """Refuse a program that is nowhere in our words, before a shell does it in its own."""
+    try:
+        _find(name, env["PATH"], cwd)
+    except FileNotFoundError as error:
+        raise CannotRun(127, _not_found(name, cwd)) from error
+
+
 def handle_of(pid: int) -> int:
     """A pidfd of a program just started, or it is ended."""
     try:
@@ -87,14 +97,20 @@ def end_at_once(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def limited(argv: list[str], limits: Limits) -> list[str]:
-    """The command behind its limits; itself when there are none."""
+def limited(argv: list[str], limits: Limits, door: Path | None = None) -> list[str]:
+    """The command behind its limits, in its cgroup; itself when there is neither.
+
+    A cgroup that lets nobody in is done without, like one that cannot be made.
+    """
+    lines: list[str] = []
+    if door is not None:
+        lines.append(f"{{ echo $$ > {shlex.quote(str(door))}; }} 2>/dev/null")
     settings = {
         "-v": limits.memory and limits.memory // 1024,
         "-n": limits.open_files,
         "-f": limits.file_size and limits.file_size // 512,
     }
-    lines = [f"ulimit {flag} {value} || exit 126" for flag, value in settings.items() if value]
+    lines += [f"ulimit {flag} {value} || exit 126" for flag, value in settings.items() if value]
     if limits.cpu:  # first SIGXCPU, which says why, and SIGKILL for who ignores it
         seconds = math.ceil(limits.cpu)
         lines.append(f"ulimit -S -t {seconds} && ulimit -H -t {seconds + 5} || exit 126")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from redrived.processes.cgroup import Cgroup, delegated
-from redrived.processes.command import CommandRun
 from redrived.processes.commands import Commands
 from support.processes import Workshop, eventually, is_alive
 
@@ -29,24 +29,56 @@ def above(workshop: Workshop) -> Iterator[Path]:
     folder.rmdir()
 
 
+@pytest.fixture
+def grouped(workshop: Workshop, above: Path) -> Workshop:
+    run = workshop.folder / "run"
+    workshop.commands = Commands(workshop.trees, workshop.outputs, run, cgroups=above)
+    return workshop
+
+
 @needs_cgroups
-async def test_killing_the_group_takes_whoever_left_session_mark_and_parent(
-    workshop: Workshop, above: Path
+async def test_killing_the_group_takes_whoever_left_session_mark_and_parent_at_once(
+    grouped: Workshop, above: Path
 ) -> None:
-    commands = Commands(workshop.trees, workshop.outputs, workshop.folder / "run", cgroups=above)
-    workshop.commands = commands
-    run = workshop.running("sleep 0.1; (env -i setsid sleep 300 & echo $! > pid); sleep 300")
-    await eventually(lambda: (workshop.folder / "pid").exists())
-    pid = int((workshop.folder / "pid").read_text())
-    # An older tree might own it too, so only the group can tell whose it is.
-    older = workshop.running(["sleep", "300"])
+    """What a command forks first is in its group, however soon it runs away."""
+    line = "(env -i setsid sleep 300 & echo $! > pid.$REDRIVE_JOB); sleep 300"
+    runs = [grouped.running(line) for _ in range(20)]
+    files = [grouped.folder / f"pid.{run.command.job}" for run in runs]
+    await eventually(lambda: all(file.exists() and file.read_text().strip() for file in files))
+    escaped = [int(file.read_text()) for file in files]
+    # An older tree might own them too, so only the group can tell whose they are.
+    older = grouped.running(["sleep", "300"])
 
-    await run.end(grace=0)
+    await asyncio.gather(*(run.end(grace=0) for run in runs))
 
-    assert isinstance(run, CommandRun)
-    assert not is_alive(pid)
-    assert [entry.name for entry in os.scandir(above) if entry.is_dir()] == [older.command.name]
+    assert [pid for pid in escaped if is_alive(pid)] == []
+    assert groups_in(above) == [older.command.name]
     await older.end(grace=0)
+    assert groups_in(above) == []
+
+
+@needs_cgroups
+async def test_a_program_that_is_nowhere_is_told_in_the_same_words(
+    grouped: Workshop, above: Path
+) -> None:
+    exited = await grouped.exit_of(["no-such-program"])
+    assert exited.code == 127
+    words = "cannot run no-such-program: there is no such program that can be executed"
+    assert exited.stderr_tail == words
+    assert groups_in(above) == []
+
+
+@needs_cgroups
+async def test_a_group_that_lets_nobody_in_is_done_without(
+    grouped: Workshop, above: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cgroup, "door", above / "missing" / "cgroup.procs")
+    exited = await grouped.exit_of("echo well")
+    assert (exited.code, exited.stderr_tail) == (0, "")
+
+
+def groups_in(above: Path) -> list[str]:
+    return [entry.name for entry in os.scandir(above) if entry.is_dir()]
 
 
 def test_out_of_memory_is_what_the_kernel_counted(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ async def test_a_limit_that_cannot_be_set_fails_the_attempt(workshop: Workshop) 
 async def test_a_limited_command_that_does_not_exist_is_told_apart(workshop: Workshop) -> None:
     exited = await workshop.exit_of(["no-such-program"], limits=Limits(open_files=64))
     assert exited.code == 127
-    assert "no-such-program: not found" in exited.stderr_tail
+    assert exited.stderr_tail.startswith("cannot run no-such-program: there is no such program")
 
 
 async def test_what_a_command_says_on_its_socket_is_heard_to_the_last_word(
