@@ -158,7 +158,9 @@ def tasks_of_the_app() -> dict[str, wire.TaskFacts]:
 
 
 @asynccontextmanager
-async def workshop(folder: Path, *, wait: bool = True, **settings: Any) -> AsyncIterator[Workshop]:
+async def workshop(
+    folder: Path, *, wait: bool = True, cgroups: Any = None, **settings: Any
+) -> AsyncIterator[Workshop]:
     """A pool on the application of these tests, stopped in the end."""
     become_parent()
     ear = Ear()
@@ -169,7 +171,7 @@ async def workshop(folder: Path, *, wait: bool = True, **settings: Any) -> Async
         PoolSettings(**{**defaults, **settings}),
         folder=str(folder),
         outputs=str(outputs),
-        trees=Trees(f"test of {folder}"),
+        trees=Trees(f"test of {folder}", cgroups=cgroups),
         listener=ear,
     )
     pool.define(tasks_of_the_app())

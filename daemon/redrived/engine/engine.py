@@ -77,7 +77,7 @@ class Engine:
         self.attempts = Attempts()
         self.pace = Pace()
         self.pauses = Pauses(store)
-        self.trees = Trees(f"{store.id}.{node}")
+        self.trees = Trees(f"{store.id}.{node}", cgroups=delegated())
         self.outputs = Outputs(state_dir)
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)
@@ -89,7 +89,7 @@ class Engine:
         self.python.on_begun = self.ender.begun
         self.commands = CommandRunner(
             store,
-            Commands(self.trees, self.outputs, runtime_dir, delegated()),
+            Commands(self.trees, self.outputs, runtime_dir),
             clock,
             self.attempts,
             self.settler,

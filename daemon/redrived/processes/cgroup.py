@@ -1,4 +1,4 @@
-"""A control group per attempt, where systemd has delegated its own to the daemon.
+"""A control group per command and worker, where systemd has delegated its own to the daemon.
 
 `cgroup.kill` takes everything at once, whatever forked or changed its session, and the
 kernel counts there whom it killed for memory. Without delegation there is none, and trees
@@ -14,14 +14,14 @@ _MOUNT = Path("/sys/fs/cgroup")
 
 
 class Cgroup:
-    """The group of one attempt."""
+    """The group of one command, or one worker."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
     def create(cls, above: Path, name: str) -> Cgroup | None:
-        """None when the kernel refuses, as it may at a limit; the attempt runs without."""
+        """None when the kernel refuses, as it may at a limit; it runs without."""
         folder = above / name
         try:
             folder.mkdir(exist_ok=True)
@@ -33,6 +33,13 @@ class Cgroup:
     def door(self) -> Path:
         """Whoever writes a process into this file brings it in, and what it forks from then on."""
         return self._folder / "cgroup.procs"
+
+    def add(self, pid: int) -> None:
+        self._write("cgroup.procs", str(pid))
+
+    def members(self) -> set[int]:
+        """Everybody alive in it."""
+        return {int(pid) for pid in self._read("cgroup.procs").split()}
 
     def kill(self) -> None:
         self._write("cgroup.kill", "1")

@@ -40,12 +40,9 @@ log = logging.getLogger(__name__)
 class Commands:
     """Starts commands."""
 
-    def __init__(
-        self, trees: Trees, outputs: Outputs, runtime_dir: Path, cgroups: Path | None = None
-    ) -> None:
+    def __init__(self, trees: Trees, outputs: Outputs, runtime_dir: Path) -> None:
         self._trees = trees
         self._outputs = outputs
-        self._cgroups = cgroups
         self._exits = Exits(self._exited)
         self._base = inherited()
         # Argument files and notify sockets; what is there was an earlier daemon's.
@@ -74,7 +71,7 @@ class Commands:
                 env = self._environment(command, on_notice, cleanup)
             except OSError as error:
                 raise unprepared(error) from error
-            cgroup = self._cgroup(command, cleanup)
+            cgroup = self._cgroup(command, cleanup) if self._trees.has_cgroups else None
             try:
                 pid = self._spawn(command, env, output, cgroup)
             except CannotRun as error:
@@ -108,7 +105,7 @@ class Commands:
 
     def _cgroup(self, command: Command, cleanup: ExitStack) -> Cgroup | None:
         """Made before the program: what that forks first is in it, too."""
-        cgroup = Cgroup.create(self._cgroups, command.name) if self._cgroups else None
+        cgroup = self._trees.cgroup(command.name)
         if cgroup:
             cleanup.callback(cgroup.remove)
         return cgroup

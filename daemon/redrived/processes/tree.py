@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -64,9 +65,13 @@ class Trees:
     any other child in a session of its own is taken for an orphan of a tree.
     """
 
-    def __init__(self, owner: str, patience: float = _PATIENCE) -> None:
+    def __init__(
+        self, owner: str, patience: float = _PATIENCE, cgroups: Path | None = None
+    ) -> None:
         self.owner = owner
         self._patience = patience
+        self.has_cgroups = cgroups is not None
+        self._cgroups = cgroups  # the folder to make them in
         self._owner_mark = f"{OWNER}={owner}".encode()
         self._session = os.getsid(0)
         self._since = proc.ticks()  # a child that is older was never an attempt's
@@ -78,6 +83,10 @@ class Trees:
         self._one_at_a_time = asyncio.Lock()
         self._coming: asyncio.Task[Census] | None = None  # asked for, not begun
         self._reaped_at = self._reaping_took = 0.0
+
+    def cgroup(self, name: str) -> Cgroup | None:
+        """A new one, for a tree about to be started, where there are any."""
+        return Cgroup.create(self._cgroups, name) if self._cgroups else None
 
     def hold(self, pid: int, mark: str, cgroup: Cgroup | None = None) -> Tree:
         """A child of ours, just started in a session of its own, leads a tree."""
@@ -107,6 +116,7 @@ class Trees:
             # The group's first: it is where they mostly are.
             left.append(
                 orphans is None
+                or (tree.cgroup is not None and tree.cgroup.members() != set())
                 or _group_exists(tree.pid)
                 or any(self._is_of(tree, orphan) for orphan in orphans)
             )
@@ -116,6 +126,8 @@ class Trees:
 
     def is_alone(self, tree: Tree) -> bool:
         """Whether its leader is all there is of it: what it started is below it, or came to us."""
+        if tree.cgroup is not None and tree.cgroup.members() - {tree.pid}:
+            return False
         try:
             children = [proc.stat(pid) for pid in proc.children(tree.pid)]
             orphans = self._orphans()
@@ -158,6 +170,8 @@ class Trees:
         """Everybody alive in a tree that is being ended."""
         census = await self._census()
         roots = set(census.marked(tree.mark))
+        if tree.cgroup is not None:
+            roots |= tree.cgroup.members()
         roots |= {o.facts.pid for o in census.strays(self._owner_mark) if self._is_of(tree, o)}
         # Once the leader is reaped, somebody with its number is a stranger, and so is a session.
         if tree.pid in self._held or tree.pid not in census.table:

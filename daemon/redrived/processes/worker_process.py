@@ -21,6 +21,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from redrived.processes import proc, wire
+from redrived.processes.cgroup import Cgroup
 from redrived.processes.environment import inherited
 from redrived.processes.live_output import LiveOutput
 from redrived.processes.tree import OWNER, Ended, Trees
@@ -165,10 +166,17 @@ class WorkerProcess:
             started.callback(_abandon, self._process)
             self._pidfd = os.pidfd_open(self.pid)
             started.pop_all()
-        self._tree = self._trees.hold(self.pid, f"REDRIVE_WORKER={self.name}")
+        self._tree = self._trees.hold(self.pid, f"REDRIVE_WORKER={self.name}", self._cgroup())
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket, self._receive)
         self._loop.add_reader(self._pidfd, self._exited)
+
+    def _cgroup(self) -> Cgroup | None:
+        """Entered before the worker has been told where the application is, so with all of it."""
+        cgroup = self._trees.cgroup(f"worker.{self.name}")
+        if cgroup is not None:
+            cgroup.add(self.pid)
+        return cgroup
 
     def _receive(self) -> bool:
         """Hear what has come; whether there may be more."""
@@ -226,6 +234,8 @@ class WorkerProcess:
         """Once it and all that it started are gone."""
         if self._code is not None and not self._ends_under_way:
             code, self._code = self._code, None
+            if self._tree.cgroup is not None:
+                self._tree.cgroup.remove()
             self._on_exit(code)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from redrived.processes.cgroup import Cgroup, delegated
 from redrived.processes.commands import Commands
+from redrived.processes.tree import Trees
+from support import workers
 from support.processes import Workshop, eventually, is_alive
 
 MOUNTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
@@ -31,8 +34,8 @@ def above(workshop: Workshop) -> Iterator[Path]:
 
 @pytest.fixture
 def grouped(workshop: Workshop, above: Path) -> Workshop:
-    run = workshop.folder / "run"
-    workshop.commands = Commands(workshop.trees, workshop.outputs, run, cgroups=above)
+    workshop.trees = Trees(workshop.owner, cgroups=above)
+    workshop.commands = Commands(workshop.trees, workshop.outputs, workshop.folder / "run")
     return workshop
 
 
@@ -75,6 +78,37 @@ async def test_a_group_that_lets_nobody_in_is_done_without(
     monkeypatch.setattr(Cgroup, "door", above / "missing" / "cgroup.procs")
     exited = await grouped.exit_of("echo well")
     assert (exited.code, exited.stderr_tail) == (0, "")
+
+
+@needs_cgroups
+@pytest.mark.parametrize("how", ["ended", "killed by somebody", "gone home"])
+async def test_whatever_a_handler_started_ends_with_its_worker(
+    tmp_path: Path, above: Path, how: str
+) -> None:
+    go, pid_file = tmp_path / "go", tmp_path / "pid"
+    async with workers.workshop(tmp_path, cgroups=above, processes=2) as shop:
+        # It might be another worker's as well, as far as age can tell.
+        shop.give("wait_for", path=str(tmp_path / "never"))
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+        second = shop.ear.ready_workers[1]
+        job = shop.job("leave_a_stranger_and_wait", pid_file=str(pid_file), until=str(go))
+        second.hand([job], None, begun=True)
+        await shop.ear.until(pid_file.exists)
+        stranger = int(pid_file.read_text())
+        assert not second.process.is_alone()
+
+        if how == "ended":
+            await second.end(grace=0)
+        elif how == "killed by somebody":
+            os.kill(second.process.pid, signal.SIGKILL)
+        else:
+            second.retire()
+            go.touch()
+        await shop.ear.until(second.gone.is_set)
+
+        assert not is_alive(stranger)
+        assert f"worker.{second.process.name}" not in groups_in(above)
+    assert groups_in(above) == []
 
 
 def groups_in(above: Path) -> list[str]:

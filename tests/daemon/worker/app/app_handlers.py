@@ -268,6 +268,13 @@ def leave_a_child(pid_file: str) -> None:
     touch(pid_file, str(child.pid))
 
 
+def leave_a_stranger_and_wait(pid_file: str, until: str) -> None:
+    """Starts a process without session, parent or environment of ours."""
+    script = f"(env -i setsid sleep 600 & echo $! > {pid_file}.new); mv {pid_file}.new {pid_file}"
+    subprocess.run(["/bin/sh", "-c", script], check=True)
+    wait_for(until)
+
+
 def leave_a_child_and_sleep(pid_file: str) -> None:
     leave_a_child(pid_file)
     time.sleep(600)
