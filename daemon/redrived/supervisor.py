@@ -26,6 +26,7 @@ from redrived.engine.node import Node
 from redrived.engine.timers import Timers
 from redrived.instance_lock import InstanceLock
 from redrived.notify import Notifier
+from redrived.processes import cgroup
 from redrived.processes.parent import become_parent
 from redrived.service import Service
 from redrived.store.store import Store
@@ -53,6 +54,7 @@ class Supervisor:
         self._started: list[Service] = []
         self._reloads: set[asyncio.Task[None]] = set()
         self._problem: RedriveError | None = None
+        self._cgroups: Path | None = None  # where they may be made
 
     async def run(self) -> None:
         """Until told to stop. Raises what made it fail."""
@@ -63,6 +65,7 @@ class Supervisor:
             lock.take()
         try:
             become_parent()
+            self._cgroups = cgroup.prepared()
             descriptors.provide(self.config.daemon.concurrency)
             # Relative to the config, as everything in it; starting a command is cheapest here.
             os.chdir(self.config.folder)
@@ -110,6 +113,7 @@ class Supervisor:
             state_dir=self.state_dir,
             runtime_dir=self.runtime_dir,
             drain=self.stop,
+            cgroups=self._cgroups,
         )
         engine.reloader.when_begun.append(self.notifier.reloading)
         engine.reloader.when_over.append(self.notifier.ready)

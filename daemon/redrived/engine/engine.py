@@ -38,7 +38,6 @@ from redrived.engine.signs import Signs
 from redrived.engine.timers import Timers
 from redrived.engine.timetable import Timetable
 from redrived.engine.watch import Watch
-from redrived.processes.cgroup import delegated
 from redrived.processes.commands import Commands
 from redrived.processes.hook_command import HookCommands
 from redrived.processes.output import Outputs
@@ -64,6 +63,7 @@ class Engine:
         state_dir: Path,
         runtime_dir: Path,
         drain: Callable[[], None],
+        cgroups: Path | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -77,7 +77,7 @@ class Engine:
         self.attempts = Attempts()
         self.pace = Pace()
         self.pauses = Pauses(store)
-        self.trees = Trees(f"{store.id}.{node}", cgroups=delegated())
+        self.trees = Trees(f"{store.id}.{node}", cgroups=cgroups)
         self.outputs = Outputs(state_dir)
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)

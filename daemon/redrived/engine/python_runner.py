@@ -245,7 +245,7 @@ class PythonRunner:
                 current,
                 attempt,
                 began[2],
-                _how_it_died(loss),
+                how_it_died(loss),
                 signal_name(-loss.code) if loss.code < 0 and not loss.why else None,
                 wrote=loss.wrote,
                 too_long=loss.wrote and self._cut_output(current),
@@ -401,9 +401,10 @@ def _scope(job: InHand) -> str:
     return f"job:{job.id}" if job.run_id is None else f"run:{job.run_id}"
 
 
-def _how_it_died(loss: Loss) -> str:
+def how_it_died(loss: Loss) -> str:
     if loss.why:
         return f"the worker was ended: {loss.why}"
     if loss.code < 0:
-        return f"the worker process was killed by {signal_name(-loss.code)}"
+        why = ", for the memory it used (see `dmesg`)" if loss.oom else ""
+        return f"the worker process was killed by {signal_name(-loss.code)}{why}"
     return f"the worker process exited with code {loss.code}"

@@ -7,10 +7,15 @@ are ended by session, group and mark alone.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
-_MOUNT = Path("/sys/fs/cgroup")
+_MOUNTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))  # alone, or beside version 1
+_UNITS = (".service", ".scope", ".slice")  # of systemd; what is above one is not its own
+_LEAF = "supervisor"
+
+log = logging.getLogger(__name__)
 
 
 class Cgroup:
@@ -70,28 +75,62 @@ class Cgroup:
             return ""
 
 
+def prepared() -> Path | None:
+    """Where groups may be made, if anywhere; to be called once, before there are children."""
+    folder = delegated()
+    if folder is not None:
+        share_out(folder, "memory")
+    return folder
+
+
+def share_out(folder: Path, controller: str) -> None:
+    """Let the kernel count for each group below, if it counts here at all.
+
+    It does so only while nobody is in the group itself, so we go into a leaf. Where somebody
+    else is in it, or another hierarchy has the controller, groups are made without.
+    """
+    try:
+        if controller not in (folder / "cgroup.controllers").read_text().split():
+            return
+        if folder == _own():
+            leaf = folder / _LEAF
+            leaf.mkdir(exist_ok=True)
+            (leaf / "cgroup.procs").write_text(str(os.getpid()))
+        (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+    except OSError as error:
+        log.warning("the cgroups of attempts have no %s controller: %s", controller, error)
+
+
 def delegated() -> Path | None:
-    """Our own group, when we may make groups below it."""
-    own = next(
-        (
-            line.removeprefix("0::").lstrip("/")
-            for line in Path("/proc/self/cgroup").read_text().splitlines()
-            if line.startswith("0::")
-        ),
-        None,
-    )
-    if own is None or not (_MOUNT / "cgroup.controllers").exists():
+    """Our own group, or the one above it, when we may make groups below it.
+
+    It is the one above if systemd has started us in a leaf (`DelegateSubgroup=`).
+    """
+    own = _own()
+    if own is None:
         return None
-    folder = _MOUNT / own
-    return folder if _is_delegated(folder) else None
+    ours = (own,) if own.suffix in _UNITS else (own, own.parent)
+    marked = next((folder for folder in ours if _is_marked(folder)), None)
+    if marked is None and os.geteuid() != 0 and os.access(own, os.W_OK):
+        return own  # not every systemd leaves a mark that all can read
+    return marked
 
 
-def _is_delegated(folder: Path) -> bool:
-    """Root may write everywhere, so the mark that systemd leaves decides."""
+def _own() -> Path | None:
+    """The folder of the group that we are in."""
+    mount = next((each for each in _MOUNTS if (each / "cgroup.controllers").exists()), None)
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        if mount is not None and line.startswith("0::"):
+            return mount / line.removeprefix("0::").lstrip("/")
+    return None
+
+
+def _is_marked(folder: Path) -> bool:
+    """By systemd, as delegated; root may write everywhere, which says nothing."""
     for attribute in ("user.delegate", "trusted.delegate"):
         try:
             if os.getxattr(folder, attribute) == b"1":
                 return True
         except OSError:
             pass
-    return os.geteuid() != 0 and os.access(folder, os.W_OK)
+    return False

@@ -34,6 +34,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     unstarted: list[tuple[int, int]]  # job, lease
     wrote: bool  # the one that had begun has output, in its own file
     why: str = ""  # when we ended it ourselves
+    oom: bool = False  # the kernel killed something of its cgroup for memory
     left: Ended = Ended()  # whom it left behind
 
 
@@ -314,6 +315,7 @@ class Worker:
                 unstarted=unstarted,
                 wrote=wrote,
                 why=why,
+                oom=self.process.ran_out_of_memory,
                 left=self.process.left,
             )
             self._listener.lost(self, loss)

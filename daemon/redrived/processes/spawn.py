@@ -79,7 +79,7 @@ def check_found(name: str, *, cwd: str, env: Mapping[str, str]) -> None:
     try:
         _find(name, env["PATH"], cwd)
     except FileNotFoundError as error:
-        raise CannotRun(127, _not_found(name, cwd)) from error
+        raise _not_found(name, cwd, env["PATH"]) from error
 
 
 def handle_of(pid: int) -> int:

@@ -77,6 +77,7 @@ class WorkerProcess:
         self.name = name
         self.output = LiveOutput(launch.outputs, name)
         self.garbled = ""  # why we ended it ourselves: it spoke nonsense
+        self.ran_out_of_memory = False  # the kernel killed somebody of its cgroup for that
         self.left = Ended()  # whom its end had to deal with
         self._trees = trees
         self._on_word = on_word
@@ -235,6 +236,7 @@ class WorkerProcess:
         if self._code is not None and not self._ends_under_way:
             code, self._code = self._code, None
             if self._tree.cgroup is not None:
+                self.ran_out_of_memory = self._tree.cgroup.out_of_memory()
                 self._tree.cgroup.remove()
             self._on_exit(code)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from redrived.processes.cgroup import Cgroup, delegated
+from redrived.engine.python_runner import how_it_died
+from redrived.processes import cgroup
+from redrived.processes.cgroup import Cgroup, share_out
 from redrived.processes.commands import Commands
 from redrived.processes.tree import Trees
 from support import workers
@@ -111,24 +115,109 @@ async def test_whatever_a_handler_started_ends_with_its_worker(
     assert groups_in(above) == []
 
 
+@needs_cgroups
+async def test_a_worker_that_the_kernel_killed_for_memory_is_told_as_that(
+    tmp_path: Path, above: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cgroup, "out_of_memory", lambda self: True)  # the kernel's word
+    async with workers.workshop(tmp_path, cgroups=above) as shop:
+        shop.give("wait_for", path=str(tmp_path / "never"))
+        await shop.ear.until(lambda: shop.worker.process.begun_last().job)
+        os.kill(shop.worker.process.pid, signal.SIGKILL)
+        await shop.ear.until(lambda: shop.ear.losses)
+    told = how_it_died(shop.ear.losses[0])
+    assert told == "the worker process was killed by SIGKILL, for the memory it used (see `dmesg`)"
+
+
 def groups_in(above: Path) -> list[str]:
     return [entry.name for entry in os.scandir(above) if entry.is_dir()]
 
 
 def test_out_of_memory_is_what_the_kernel_counted(tmp_path: Path) -> None:
-    cgroup = Cgroup(tmp_path)
-    assert not cgroup.out_of_memory()
+    group = Cgroup(tmp_path)
+    assert not group.out_of_memory()
     events = tmp_path / "memory.events"
     events.write_text("low 0\nmax 3\noom 0\noom_kill 0\noom_group_kill 0\n")
-    assert not cgroup.out_of_memory()
+    assert not group.out_of_memory()
     events.write_text("low 0\nmax 3\noom 1\noom_kill 12\noom_group_kill 0\n")
-    assert cgroup.out_of_memory()
+    assert group.out_of_memory()
 
 
 def test_a_group_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
     assert Cgroup.create(tmp_path / "missing", "1.1") is None
 
 
-def test_only_what_was_delegated_is_used() -> None:
-    folder = delegated()
-    assert folder is None or os.access(folder, os.W_OK)
+def test_nobody_runs_in_a_group_whose_children_are_counted(tmp_path: Path) -> None:
+    """Files stand in for a kernel whose memory controller is not taken by version 1."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    with_own(tmp_path, lambda: share_out(tmp_path, "memory"))
+    assert (tmp_path / "supervisor" / "cgroup.procs").read_text() == str(os.getpid())
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory"
+
+
+def test_a_daemon_in_a_leaf_stays_there(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("memory\n")
+    with_own(tmp_path / "leaf", lambda: share_out(tmp_path, "memory"))
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory"
+    assert not (tmp_path / "supervisor").exists()
+
+
+def test_without_the_controller_nobody_moves(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("hugetlb\n")
+    share_out(tmp_path, "memory")
+    assert os.listdir(tmp_path) == ["cgroup.controllers"]
+
+
+def test_a_group_that_cannot_be_laid_out_is_used_as_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text("memory\n")
+    (tmp_path / "cgroup.subtree_control").mkdir()  # nothing can be written there
+    share_out(tmp_path, "memory")
+    assert "the cgroups of attempts have no memory controller" in caplog.text
+
+
+def with_own(folder: Path, do: Callable[[], None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cgroup, "_own", lambda: folder)
+        do()
+
+
+@needs_cgroups
+def test_the_kernel_counts_who_it_kills_for_memory_in_each_group(above: Path) -> None:
+    if "memory" not in (above / "cgroup.controllers").read_text().split():
+        pytest.skip("cgroup v2 has no memory controller here")
+    inside(above, "from redrived.processes import cgroup; cgroup.prepared()", mark=True)
+    made = Cgroup.create(above, "1.1")
+    assert made is not None
+    assert (above / "1.1" / "memory.events").exists()
+    made.remove()
+    (above / "supervisor").rmdir()
+
+
+ASK = "from redrived.processes.cgroup import delegated; print(delegated())"
+
+
+@needs_cgroups
+@pytest.mark.parametrize("mark", [True, False])
+def test_only_what_was_delegated_is_used(above: Path, mark: bool) -> None:
+    """Root could write into any other, too."""
+    assert inside(above, ASK, mark=mark) == str(above if mark else None)
+
+
+@needs_cgroups
+@pytest.mark.parametrize(("name", "found"), [("supervisor", True), ("other.service", False)])
+def test_a_leaf_of_the_delegated_group_leads_to_it(above: Path, name: str, found: bool) -> None:
+    (above / name).mkdir()
+    os.setxattr(above, "trusted.delegate", b"1")
+    assert inside(above / name, ASK) == str(above if found else None)
+    (above / name).rmdir()
+
+
+def inside(group: Path, code: str, *, mark: bool = False) -> str:
+    """What a Python says that was started in a group."""
+    if mark:
+        os.setxattr(group, "trusted.delegate", b"1")
+    enter = f"open('{group}/cgroup.procs', 'w').write('0')"
+    argv = [sys.executable, "-c", f"{enter}\n{code}"]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
