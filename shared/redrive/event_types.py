@@ -10,6 +10,7 @@ JOB_EVENTS = (
     "action_lost",
     "action_stalled",
     "action_timeout",
+    "action_unkillable",
     "step_retry",
     "step_retry_exhausted",
     "step_failed_terminal",

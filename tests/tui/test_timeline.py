@@ -115,3 +115,18 @@ def test_what_an_attempt_left_behind_stands_under_it() -> None:
     second = next(place for place, line in enumerate(lines) if line.startswith("  2  "))
 
     assert lines[second + 1] == "     ! unkillable, still there: pid 4711, 4712"
+
+
+def test_what_could_not_be_killed_is_shown_until_the_attempt_is_over() -> None:
+    stuck = Event(
+        seq=9, at=NOW, type="action_unkillable", job=240, attempt=2, data={"unkillable": [4711]}
+    )
+    killed = Event(seq=10, at=NOW, type="job_killed", job=240, attempt=2)
+
+    def is_shown(events: list[Event]) -> bool:
+        return any(
+            "4711" in line for line in drawn(timeline(incident.detail(), events, NOW, LOOK, 100))
+        )
+
+    assert is_shown([stuck])
+    assert not is_shown([stuck, killed])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from redrive.lifecycle import JobState
-from redrive.models import Attempt, Event
+from redrive.models import Attempt, Event, Json
 from redrive.protocol.queries import JobReply
 from redrive.protocol.rows import Plan
 from redrive_tui.formatting import Line, Look, ago, duration, fit, seconds_between, until, width_of
@@ -145,13 +145,15 @@ def _result_note(attempt: Attempt) -> list[Line]:
 
 def _left_over(attempt: Attempt, events: Sequence[Event]) -> list[Line]:
     """Processes that the end of an attempt had to look for, and those it could not end."""
-    told = {
-        kind: event.data[kind]
-        for event in events
-        if event.attempt == attempt.execution
-        for kind in _LEFT_OVER
-        if event.data.get(kind)
-    }
+    told: dict[str, Json] = {}
+    last = ""
+    for event in events:
+        if event.attempt != attempt.execution:
+            continue
+        if last == "action_unkillable":  # it has gone since then, or is named again
+            told.pop("unkillable", None)
+        told |= {kind: event.data[kind] for kind in _LEFT_OVER if event.data.get(kind)}
+        last = event.type
     return [
         [("     ! ", role), (f"{words}: pid {clean(str(told[kind]).strip('[]'))}", role)]
         for kind, (words, role) in _LEFT_OVER.items()

@@ -15,6 +15,7 @@ from redrive.protocol.rows import Check
 from redrive.room import room_check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
+from redrived.engine.why_ending import unkillable_hint
 from redrived.store import outbox, soundness
 from redrived.store.soundness import Soundness
 
@@ -28,6 +29,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
             *await _what_the_store_says(engine),
             *_pools(engine),
             *_commands(engine),
+            *_unkillable(engine),
             *await asyncio.to_thread(_disk, engine),
             *_breakers(engine),
             await asyncio.to_thread(_config, engine),
@@ -107,6 +109,18 @@ def _pools(engine: Engine) -> Iterator[Check]:
 def _commands(engine: Engine) -> Iterator[Check]:
     if (trouble := engine.commands.trouble) is not None:
         yield Check(name="commands", ok=False, text=trouble.message, hint=trouble.hint)
+
+
+def _unkillable(engine: Engine) -> Iterator[Check]:
+    for attempt in engine.attempts:
+        if attempt.unkillable:
+            pids = ", ".join(map(str, attempt.unkillable))
+            yield Check(
+                name=f"job {attempt.job.id}",
+                ok=False,
+                text=f"SIGKILL does not end process {pids}",
+                hint=unkillable_hint(pids),
+            )
 
 
 def _disk(engine: Engine) -> list[Check]:

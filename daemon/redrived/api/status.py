@@ -16,6 +16,7 @@ from redrived.store import batch_pages, due, events, tallies
 from redrived.store.store import Connection
 
 SOON = 15 * 60 * SECOND  # how far ahead "what falls due" looks
+MOST_NAMED = 5  # jobs in one line
 OLD = 60 * SECOND  # a ready job that waits longer in a full queue deserves a word
 
 
@@ -157,6 +158,7 @@ def attention(
             found.append(_warning("pool", f"pool {name}: {pool.preload_failed}", name, "nodes"))
     if (no_room := engine.commands.trouble) is not None:
         found.append(_error("commands", f"{no_room.message}: {no_room.hint}", "", "nodes"))
+    found.extend(_unkillable(engine))
     for row in queues:
         dead = row.states.get("dead", 0)
         if dead:
@@ -183,6 +185,19 @@ def attention(
         found.append(_warning("waiting", text, f"queue:{row.name} {_WAITING}"))
     found.extend(_orphans(engine, counts))
     return found
+
+
+def _unkillable(engine: Engine) -> list[Attention]:
+    """Attempts that SIGKILL does not end."""
+    stuck = [attempt for attempt in engine.attempts if attempt.unkillable]
+    if not stuck:
+        return []
+    named = ", ".join(str(attempt.job.id) for attempt in stuck[:MOST_NAMED])
+    more = f" and {len(stuck) - MOST_NAMED} more" if len(stuck) > MOST_NAMED else ""
+    jobs = "job" if len(stuck) == 1 else "jobs"
+    text = f"SIGKILL does not end {jobs} {named}{more}: `redrive why {stuck[0].job.id}`"
+    where = f"id:{','.join(str(attempt.job.id) for attempt in stuck)}"
+    return [_error("unkillable", text, where)]
 
 
 def _orphans(engine: Engine, counts: tallies.Counts) -> list[Attention]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from redrive.errors import NotFound, RedriveError
 from redrive.history import history
 from redrive.models import Attempt, Event, Job, Run
 from redrive.protocol.queries import Why, WhyReply
 from redrive.protocol.rows import GateRow, Pause
 from redrived.api.server import Asker
+from redrived.engine.attempt import Ending
 from redrived.engine.definitions import TaskDefinition
 from redrived.engine.engine import Engine
 from redrived.engine.intake import check_ids
 from redrived.engine.why import Circumstances, explain
+from redrived.engine.why_ending import BeingEnded
 from redrived.engine.why_run import explain_run
 from redrived.processes.spawn import MORE_FILES, NoRoom
 from redrived.store import batch_pages, circumstances, events, jobs, run_pages
@@ -30,10 +34,10 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
 
     def ask(
         connection: Connection,
-    ) -> tuple[Job | None, Attempt | None, Lane | None, Pause | None]:
+    ) -> tuple[Job | None, Attempt | None, Lane | None, Sequence[Event]]:
         job = jobs.get(connection, id)
         if job is None:
-            return None, None, None, None
+            return None, None, None, ()
         told = events.last_executions(connection, id, 1)
         past = history(*told)
         definition = engine.definitions.tasks.get(job.task)
@@ -41,12 +45,14 @@ async def why(engine: Engine, asker: Asker, request: Why) -> WhyReply:
         since_queue = now - queue.rate[1] if queue and queue.rate else None
         since_task = now - definition.rate[1] if definition and definition.rate else None
         lane = circumstances.lane(connection, id, since_queue, since_task)
-        return job, past[-1] if past else None, lane, _hold(told.events)
+        return job, past[-1] if past else None, lane, told.events
 
-    job, last, lane, hold = await engine.store.read(ask)
+    job, last, lane, told = await engine.store.read(ask)
     if job is None or lane is None:
         raise NotFound(f"there is no job {id}", hint="`redrive jobs` lists them")
-    return explain(job, _circumstances(engine, job, last, lane, hold, now))
+    end = _end(engine, job, lane, told)
+    found = _circumstances(engine, job, last, lane, _hold(told), now)
+    return explain(job, replace(found, end=end))
 
 
 def _hold(past: Sequence[Event]) -> Pause | None:
@@ -58,6 +64,35 @@ def _hold(past: Sequence[Event]) -> Pause | None:
             by, why = event.data["by"], event.data.get("reason")
             return Pause(kind="job", name=str(event.job), at=event.at, by=by, why=why)
     return None
+
+
+def _end(engine: Engine, job: Job, lane: Lane, past: Sequence[Event]) -> BeingEnded | None:
+    """What is known of an end that is under way; of one on another node, what rows say."""
+    attempt = engine.attempts.get(job.id)
+    if attempt is None:
+        unkillable = _unkillable(past)
+        if lane.ending is None and not unkillable:
+            return None
+        return BeingEnded(why=lane.ending or "", by=lane.ending_by, unkillable=unkillable)
+    unkillable = attempt.unkillable
+    if attempt.ending is None and not unkillable:
+        return None
+    is_killed = attempt.ending is Ending.KILL
+    return BeingEnded(
+        why=attempt.ending or "",
+        by=attempt.by,
+        since=attempt.ending_since,
+        grace=0.0 if is_killed else attempt.definition.task.grace,
+        is_call=attempt.definition.kind == "http",
+        unkillable=unkillable,
+    )
+
+
+def _unkillable(past: Sequence[Event]) -> tuple[int, ...]:
+    """What its node last told of processes that do not end, should nothing have come after that."""
+    if past and past[-1].type == "action_unkillable":
+        return tuple(past[-1].data["unkillable"])
+    return ()
 
 
 async def _why_run(engine: Engine, id: str) -> WhyReply:

@@ -48,6 +48,9 @@ class Executor(Protocol):
 
     def cut_output(self, attempt: Attempt, limit: int) -> None:
         """Keep no more than so many bytes of what each stream has so far."""
+
+    def unkillable(self) -> tuple[int, ...]:
+        """The processes that it was to be ended with and that are still there after SIGKILL."""
         ...
 
 
@@ -61,6 +64,7 @@ class Attempt:
         "by",
         "definition",
         "ending",
+        "ending_since",
         "executor",
         "is_importing",
         "is_late",
@@ -90,6 +94,7 @@ class Attempt:
         self.is_over = False
         self.written = 0  # bytes, when last looked at
         self.ending: Ending | None = None
+        self.ending_since: int | None = None  # an instant
         self.by: str | None = None
         self.progress: str | None = None  # JSON
         self.metrics: str | None = None  # JSON
@@ -131,6 +136,11 @@ class Attempt:
     def floods(self) -> bool:
         """Whether it had written more than it may, when last looked at."""
         return self.written > self.definition.task.limits.output
+
+    @property
+    def unkillable(self) -> tuple[int, ...]:
+        """What keeps it from being over: as long as it is there, so is the attempt."""
+        return self.executor.unkillable()
 
     @property
     def unlogged_begin(self) -> int | None:

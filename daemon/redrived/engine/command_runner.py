@@ -359,6 +359,9 @@ class CommandExecutor:
         if self.run is not None:
             self.run.cut_output(limit)
 
+    def unkillable(self) -> tuple[int, ...]:
+        return self.run.left.unkillable if self.run is not None else ()
+
 
 def _command(job: InHand, definition: TaskDefinition) -> Command:
     task = definition.task

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Ending
 from redrived.store.notice import Notice, notice
 from redrived.store.store import Store
@@ -15,8 +16,9 @@ _NOTICED = {Ending.STALLED: "action_stalled", Ending.TIMEOUT: "action_timeout"}
 
 
 class Ender:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         # Ends asked for while the job lay unbegun in a worker's hand: it may begin all the same.
         self._wishes: dict[int, tuple[int, Ending, str]] = {}
 
@@ -24,6 +26,7 @@ class Ender:
         """Begin to end an attempt; its settlement follows once its processes are gone."""
         if not attempt.mark(why, by):
             return
+        attempt.ending_since = self._clock.now()
         if why in _NOTICED:
             definition = attempt.definition
             limit = definition.stalled_after if why is Ending.STALLED else definition.task.timeout
@@ -37,6 +40,10 @@ class Ender:
         """Half of the silence it may keep has passed: a person may want to look."""
         told = {"silent_for": round(silent_for, 3), "after": attempt.definition.stalled_after}
         self._note(attempt, "heartbeat_late", told)
+
+    def note_unkillable(self, attempt: Attempt) -> None:
+        """SIGKILL does not end it, so its end may be long in coming: a person has to look."""
+        self._note(attempt, "action_unkillable", {"unkillable": list(attempt.unkillable)})
 
     def wish(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End the job should it begin before it has come back."""

@@ -37,6 +37,7 @@ from redrived.engine.settler import Settler
 from redrived.engine.signs import Signs
 from redrived.engine.timers import Timers
 from redrived.engine.timetable import Timetable
+from redrived.engine.unkillable import Unkillable
 from redrived.engine.watch import Watch
 from redrived.processes.commands import Commands
 from redrived.processes.hook_command import HookCommands
@@ -82,7 +83,7 @@ class Engine:
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)
         self.signs = Signs(store, clock)
-        self.ender = Ender(store)
+        self.ender = Ender(store, clock)
         self.python = PythonRunner(
             store, clock, self.attempts, self.settler, self.signs, self.pace, self.outputs
         )
@@ -152,6 +153,7 @@ class Engine:
             Pools(self),
             self.promoter,
             watch,
+            Unkillable(self.attempts, self.ender, timers, clock),
             self.dispatcher,
             self.gates,
             self.outbox,

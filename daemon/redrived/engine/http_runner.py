@@ -90,6 +90,9 @@ class HttpExecutor:
     def cut_output(self, attempt: Attempt, limit: int) -> None:
         pass
 
+    def unkillable(self) -> tuple[int, ...]:
+        return ()
+
     def end(self, attempt: Attempt, grace: float) -> None:
         self._calling.cancel()
 

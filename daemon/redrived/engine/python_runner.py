@@ -335,6 +335,9 @@ class WorkerExecutor:
         if self.live_output(attempt) is not None:
             self._worker.process.output.cut(limit)
 
+    def unkillable(self) -> tuple[int, ...]:
+        return self._worker.process.left.unkillable
+
     def end(self, attempt: Attempt, grace: float) -> None:
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)
         if asked_politely and grace > 0:

@@ -18,6 +18,7 @@ from redrive.lifecycle import JobState
 from redrive.models import Attempt, Decision, Job
 from redrive.protocol.queries import WhyReply
 from redrive.protocol.rows import Pause
+from redrived.engine.why_ending import BeingEnded, ending
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     key_running: int = 0
     ahead: int = 0  # ready jobs that go first
     last: Attempt | None = None
+    end: BeingEnded | None = None  # of the attempt that runs
 
 
 def explain(job: Job, at: Circumstances) -> WhyReply:
@@ -78,6 +80,9 @@ def _running(job: Job, at: Circumstances) -> WhyReply:
     if job.started_at is None:
         text = f"it lies in a worker's hand on node {job.node} and begins in a moment"
         return _reply(job, "in_hand", text)
+    if at.end is not None:
+        code, text, saw, hint = ending(at.end, at.now)
+        return _reply(job, code, text, saw, hint=hint)
     ran = spell((at.now - job.started_at) / SECOND)
     text = f"it has been running for {ran} on node {job.node}, attempt {job.attempts}"
     return _reply(job, "running", text, {"attempt": job.attempts, "node": job.node})

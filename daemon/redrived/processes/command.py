@@ -27,6 +27,7 @@ _TAIL = 4096
 _TOO_DEEP = f"no result: its last line is nested more than {MOST} levels deep"
 _LARGEST_RESULT = 64 * 1024
 _ENDS_OF_LINES = 3  # bytes: the newline before the last line, and what is after it
+_NOBODY = Ended()
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -86,6 +87,7 @@ class CommandRun:
         self.command = command
         self.tree = tree
         self.is_over = False
+        self.left = _NOBODY  # whom its end had to deal with, so far
         self._output = output
         self._trees = trees
         self._cleanup = cleanup
@@ -112,7 +114,7 @@ class CommandRun:
         if others_are_left:
             self._leftovers = self._start_ending(grace=0)
         else:
-            self._settle(Ended())
+            self._settle(_NOBODY)
 
     async def end(self, grace: float) -> Ended:
         """End the whole tree; goes on when the caller is cancelled. Twice is fine."""
@@ -127,6 +129,7 @@ class CommandRun:
             ended = await self._trees.end(self.tree, grace)
         finally:
             self._ends_under_way -= 1
+        self.left = ended
         self._settle(ended)
         return ended
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from redrived.processes import proc, wire
 from redrived.processes.cgroup import Cgroup
@@ -223,6 +224,8 @@ class WorkerProcess:
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._code = self._process.wait()
+        if not self._ends_under_way:
+            self.left = replace(self.left, unkillable=())  # it has gone after all
         # What it said last stays as it is; the page that both shared costs us a descriptor.
         self._page = memoryview(self._page.tobytes()).cast("Q")
         others_are_left = self._trees.release(self._tree)

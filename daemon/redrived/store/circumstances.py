@@ -18,6 +18,8 @@ class Lane(NamedTuple):
     queue_starts: int
     task_starts: int
     ahead: int
+    ending: str | None  # what was asked or noticed of it while it runs
+    ending_by: str | None
 
 
 MOST_AHEAD = 10_000  # counted no further
@@ -27,12 +29,15 @@ def lane(
     connection: Connection, id: int, since_queue: int | None, since_task: int | None
 ) -> Lane | None:
     row = connection.execute(
-        text("SELECT waits, limit_key, queue, task, rank, priority FROM jobs WHERE id = :id"),
+        text(
+            "SELECT waits, limit_key, queue, task, rank, priority, ending, ending_by"
+            " FROM jobs WHERE id = :id"
+        ),
         {"id": id},
     ).first()
     if row is None:
         return None
-    waits, limit_key, queue, task, rank, priority = row
+    waits, limit_key, queue, task, rank, priority, ending, ending_by = row
     queue_running = task_running = key_running = 0
     leased = connection.execute(
         text(
@@ -61,6 +66,8 @@ def lane(
         _starts(connection, f"queue:{queue}", since_queue),
         _starts(connection, f"task:{task}", since_task),
         ahead,
+        ending,
+        ending_by,
     )
 
 

@@ -23,6 +23,9 @@ class Silent:
     def pids(self) -> list[int]:
         return []
 
+    def unkillable(self) -> tuple[int, ...]:
+        return ()
+
     def live_output(self, attempt: Attempt) -> str | None:
         return None
 

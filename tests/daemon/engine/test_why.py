@@ -16,6 +16,7 @@ from redrive.protocol.rows import GateRow, Pause
 from redrived.api import pausing
 from redrived.api.why import why
 from redrived.engine.why import Circumstances, explain
+from redrived.engine.why_ending import BeingEnded
 from redrived.engine.why_run import explain_run
 from redrived.store import actions
 from support.engine import TESTER, running
@@ -182,6 +183,61 @@ def test_a_running_job_says_where_and_for_how_long() -> None:
     assert told.text == "it has been running for 5 s on node w1, attempt 2"
     in_hand = explain(job(state=JobState.LEASED, node="w1"), facts())
     assert in_hand.code == "in_hand"
+
+
+ASKED: dict[str, Any] = {"since": NOW - 4 * SECOND, "by": "ann"}
+SINCE = "by ann since 2026-09-21T14:13:16.000000Z"
+BY_ITSELF: dict[str, Any] = {"since": NOW - 4 * SECOND, "grace": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("end", "done", "next"),
+    [
+        (
+            BeingEnded(why="cancel", grace=10.0, **ASKED),
+            f"cancelled {SINCE}",
+            "SIGKILL follows in 6 s, then it is cancelled",
+        ),
+        (
+            BeingEnded(why="kill", **ASKED),
+            f"killed {SINCE}",
+            "SIGKILL was sent and its processes are about to go, then it is cancelled",
+        ),
+        (
+            BeingEnded(why="restart", is_call=True, **ASKED),
+            f"restarted {SINCE}",
+            "its call is given up, then it runs again",
+        ),
+        (
+            BeingEnded(why="timeout", **BY_ITSELF),
+            "ended for its timeout since 2026-09-21T14:13:16.000000Z",
+            "SIGKILL follows in 2 s, then its policy decides",
+        ),
+        (
+            BeingEnded(why="cancel", by="ann"),
+            "cancelled by ann",
+            "its node ends its processes, then it is cancelled",
+        ),
+    ],
+)
+def test_a_job_that_is_being_ended_says_by_whom_since_when_and_what_comes_next(
+    end: BeingEnded, done: str, next: str
+) -> None:
+    running = job(state=JobState.LEASED, attempts=2, node="w1", started_at=NOW - 5 * SECOND)
+    told = explain(running, facts(end=end))
+    assert (told.code, told.text) == ("ending", f"it is being {done}; {next}")
+    assert told.saw["ending"] == end.why
+
+
+def test_a_job_that_cannot_be_killed_says_so_and_where_to_look() -> None:
+    end = BeingEnded(why="kill", unkillable=(4711, 4712), **ASKED)
+    running = job(state=JobState.LEASED, attempts=2, node="w1", started_at=NOW - 5 * SECOND)
+    told = explain(running, facts(end=end))
+    what = f"SIGKILL does not end process 4711, 4712: it is being killed {SINCE}"
+    assert (told.code, told.text) == ("unkillable", f"{what}; once that is gone, it is cancelled")
+    assert "look at the disk or the NFS mount it waits for, or thaw it" in told.hint
+    assert "ps -o pid,stat,wchan,args -p 4711,4712" in told.hint
+    assert told.saw["unkillable"] == [4711, 4712]
 
 
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.CANCELLED])
