@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from redrive.lifecycle import JobState
+from redrive.protocol.queries import Doctor
 from support.daemon import eventually
 from support.faults import HANDLERS, PATIENT, TASKS
 from support.trial import trial
@@ -40,6 +41,67 @@ def test_f49_a_lost_folder_of_outputs_stops_nothing_and_comes_back(tmp_path: Pat
         assert daemon.until_ended(shouted).state is JobState.DONE
         assert daemon.ask.log(said).data == b"said\n"
         assert daemon.ask.log(shouted).data == b"x" * 1000 + b"\n"
+
+
+PRINTING = """
+[tasks.count]
+command = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.3; done"
+heartbeat = { from = "output", every = "100ms", stalled_after = "800ms" }
+retry = 1
+[tasks.count_in_python]
+python = "handlers:count_slowly"
+heartbeat = { from = "output", every = "100ms", stalled_after = "800ms" }
+retry = 1
+[tasks.mute]
+command = ["sleep", "600"]
+heartbeat = { from = "output", every = "100ms", stalled_after = "800ms" }
+retry = 1
+[tasks.mute_for_long]
+command = ["sleep", "600"]
+heartbeat = { from = "output", every = "100ms", stalled_after = "800ms" }
+timeout = "3s"
+retry = 1
+"""
+COUNTING = """
+def count_slowly():
+    for n in range(9):
+        print(n)
+        time.sleep(0.3)
+"""
+
+
+def test_whose_output_cannot_be_seen_is_not_taken_for_silent(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + PRINTING, HANDLERS + COUNTING) as daemon:
+        daemon.start()
+        outputs = tmp_path / "state" / "outputs"
+        daemon.until_ended(daemon.enqueue("shout", n=1))  # a worker is up, and has its file
+        begun_before = [daemon.enqueue("count"), daemon.enqueue("count_in_python")]
+        for id in begun_before:
+            daemon.until_told(id, "action_started")
+        outputs.rename(tmp_path / "moved_away")
+        outputs.write_text("in the way")
+        begun_after = [daemon.enqueue("count"), daemon.enqueue("count_in_python")]
+        daemon.until_told(begun_after[0], "action_started")
+        why = f"what jobs print is not kept just now: Not a directory: {outputs}/slots"
+        [told] = daemon.ask.status().attention
+        assert (told.kind, told.text[: len(why)]) == ("output", why)
+        [found] = [check for check in daemon.ask.ask(Doctor()).checks if check.name == "output"]
+        assert (found.ok, found.text[: len(why)]) == (False, why)
+        for id in (*begun_before, *begun_after):
+            job = daemon.until_ended(id)
+            assert (job.state, daemon.told(id)[1:]) == (
+                JobState.DONE,
+                ["action_started", "action_completed"],
+            )
+        late = daemon.until_ended(daemon.enqueue("mute_for_long"))
+        assert late.error is not None
+        assert late.error.error_type == "timeout"  # a deadline is judged by the clock
+
+        outputs.unlink()
+        silent = daemon.until_ended(daemon.enqueue("mute"))
+        assert silent.error is not None
+        assert silent.error.error_type == "stalled"
+        assert daemon.ask.status().attention[0].kind == "dead"
 
 
 @pytest.fixture
@@ -76,6 +138,25 @@ command = "head -c 1000000 /dev/zero; true"
         id = daemon.enqueue("say")
         daemon.until_ended(id)
         assert daemon.ask.log(id).data == b"said\n"
+
+
+def test_what_a_full_disk_swallows_is_nobodys_silence(tmp_path: Path, small_disk: Path) -> None:
+    with trial(tmp_path, TASKS + PRINTING, HANDLERS + COUNTING) as daemon:
+        daemon.start()
+        daemon.until_ended(daemon.enqueue("shout", n=1))
+        ids = [daemon.enqueue("count"), daemon.enqueue("count_in_python")]
+        for id in ids:
+            daemon.until_told(id, "action_started")
+        filler = small_disk / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        for id in ids:
+            job = daemon.until_ended(id)
+            assert (job.state, daemon.told(id)[1:]) == (
+                JobState.DONE,
+                ["action_started", "action_completed"],
+            )
 
 
 def test_f53_no_descriptors_left_is_a_pause_not_a_failure(tmp_path: Path) -> None:

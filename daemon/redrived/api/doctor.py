@@ -30,6 +30,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
             *_pools(engine),
             *_commands(engine),
             *_unkillable(engine),
+            *_output(engine),
             *await asyncio.to_thread(_disk, engine),
             *_breakers(engine),
             await asyncio.to_thread(_config, engine),
@@ -121,6 +122,16 @@ def _unkillable(engine: Engine) -> Iterator[Check]:
                 text=f"SIGKILL does not end process {pids}",
                 hint=unkillable_hint(pids),
             )
+
+
+def _output(engine: Engine) -> Iterator[Check]:
+    if trouble := engine.outputs.look():
+        yield Check(
+            name="output",
+            ok=False,
+            text=f"what jobs print is not kept just now: {trouble}",
+            hint="let the daemon write there again; nobody is taken for silent meanwhile",
+        )
 
 
 def _disk(engine: Engine) -> list[Check]:

@@ -159,6 +159,9 @@ def attention(
     if (no_room := engine.commands.trouble) is not None:
         found.append(_error("commands", f"{no_room.message}: {no_room.hint}", "", "nodes"))
     found.extend(_unkillable(engine))
+    if engine.outputs.trouble:
+        text = f"what jobs print is not kept just now: {engine.outputs.trouble}"
+        found.append(_error("output", text, "", "nodes"))
     for row in queues:
         dead = row.states.get("dead", 0)
         if dead:

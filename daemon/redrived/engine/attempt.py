@@ -51,6 +51,9 @@ class Executor(Protocol):
 
     def unkillable(self) -> tuple[int, ...]:
         """The processes that it was to be ended with and that are still there after SIGKILL."""
+
+    def keeps_output(self) -> bool:
+        """Whether `sample` can see what it writes; else it tells nothing of its silence."""
         ...
 
 

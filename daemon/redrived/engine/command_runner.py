@@ -362,6 +362,9 @@ class CommandExecutor:
     def unkillable(self) -> tuple[int, ...]:
         return self.run.left.unkillable if self.run is not None else ()
 
+    def keeps_output(self) -> bool:
+        return self.run is not None and self.run.keeps_output()
+
 
 def _command(job: InHand, definition: TaskDefinition) -> Command:
     task = definition.task

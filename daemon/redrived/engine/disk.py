@@ -1,4 +1,4 @@
-"""Says in time that the disk is filling up."""
+"""Says in time that the disk is filling up, and that what is printed cannot be kept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from redrive.errors import RedriveError
 from redrived.engine.timers import Timers
+from redrived.processes.output import Outputs
 from redrived.store.say import Said, say
 from redrived.store.store import Store
 
@@ -29,12 +30,13 @@ class Room(Struct, frozen=True):
 
 
 class Disk:
-    def __init__(self, store: Store, timers: Timers, folder: Path) -> None:
+    def __init__(self, store: Store, timers: Timers, folder: Path, outputs: Outputs) -> None:
         self.room: Room | None = None  # as last seen
         self.is_low = False
         self._store = store
         self._timers = timers
         self._folder = folder
+        self._outputs = outputs
 
     async def start(self) -> None:
         await self.look()
@@ -44,6 +46,10 @@ class Disk:
         self._timers.cancel("disk")
 
     async def look(self) -> None:
+        self._outputs.look()
+        await self._look_at_room()
+
+    async def _look_at_room(self) -> None:
         try:
             usage = await asyncio.to_thread(shutil.disk_usage, self._folder)
         except OSError as error:

@@ -122,7 +122,7 @@ class Engine:
         self.attempts.when_over.append(lambda over: self.measures.over(over, clock.monotonic()))
         store.landed.append(self.measures.landed)
         self.rescuer = Rescuer(store, self.settler, self.trees, node)
-        self.disk = Disk(store, timers, state_dir)
+        self.disk = Disk(store, timers, state_dir, self.outputs)
         self.leadership = Leadership(store, timers, clock)
         self.pruner = Pruner(
             store,
@@ -141,7 +141,7 @@ class Engine:
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)
         self.timetable = Timetable(self, timers, is_leader=lambda: self.leadership.is_held)
-        watch = Watch(self.attempts, self.ender, clock)
+        watch = Watch(self.attempts, self.ender, self.outputs, clock)
         watch.when_passed.append(self.python.passed)
         self.services: list[Service] = [
             self.leadership,

@@ -93,6 +93,9 @@ class HttpExecutor:
     def unkillable(self) -> tuple[int, ...]:
         return ()
 
+    def keeps_output(self) -> bool:
+        return False
+
     def end(self, attempt: Attempt, grace: float) -> None:
         self._calling.cancel()
 

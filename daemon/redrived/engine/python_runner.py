@@ -338,6 +338,9 @@ class WorkerExecutor:
     def unkillable(self) -> tuple[int, ...]:
         return self._worker.process.left.unkillable
 
+    def keeps_output(self) -> bool:
+        return self._worker.process.keeps_output()
+
     def end(self, attempt: Attempt, grace: float) -> None:
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)
         if asked_politely and grace > 0:

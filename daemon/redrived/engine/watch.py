@@ -1,7 +1,8 @@
 """The watchdog of attempts: deadlines, signs of life, output that grows too large.
 
 A healthy, beating, long job is never touched. Time in which the daemon itself stood still
-(a suspended machine, a stopped process, a loaded loop) is nobody's silence.
+(a suspended machine, a stopped process, a loaded loop) is nobody's silence, and where output
+is the sign of life, neither is what was printed and could not be kept.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.ender import Ender
+from redrived.processes.output import Outputs
 
 TICK = 0.25  # seconds
 LATE = 0.1  # seconds that a tick may come late before it counts as having stood still
@@ -22,10 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    def __init__(self, attempts: Attempts, ender: Ender, clock: Clock) -> None:
+    def __init__(self, attempts: Attempts, ender: Ender, outputs: Outputs, clock: Clock) -> None:
         self.when_passed: list[Callable[[float], None]] = []  # seconds that the daemon was awake
         self._attempts = attempts
         self._ender = ender
+        self._outputs = outputs
         self._clock = clock
         self._ticks = 0
         self._last: float | None = None
@@ -90,7 +93,17 @@ class Watch:
         attempt.executor.cut_output(attempt, attempt.definition.task.limits.output)
 
     def _look_at_life(self, attempt: Attempt, now: float) -> None:
-        if (overdue := attempt.overdue(now)) is not None:
+        overdue = attempt.overdue(now)
+        falls_late = overdue is None and attempt.falls_late(now)
+        if (overdue is Ending.STALLED or falls_late) and not self._would_hear(attempt):
+            attempt.beat(now)  # once it can be heard again, it has as long as at its begin
+        elif overdue is not None:
             self._ender.end(attempt, overdue)
-        elif attempt.falls_late(now):
+        elif falls_late:
             self._ender.note_late(attempt, now - attempt.beat_at)
+
+    def _would_hear(self, attempt: Attempt) -> bool:
+        """Whether a sign of life would have been noticed."""
+        if attempt.definition.heartbeat_source != "output":
+            return True
+        return attempt.executor.keeps_output() and not self._outputs.look()

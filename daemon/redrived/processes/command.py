@@ -106,6 +106,9 @@ class CommandRun:
         """While it is being ended: it may go on writing until it is gone."""
         self._output.cut(limit)
 
+    def keeps_output(self) -> bool:
+        return self._output.is_kept()
+
     def leader_exited(self, status: int, others_are_left: bool) -> None:
         """To be called once, when it has been reaped."""
         self._status = status

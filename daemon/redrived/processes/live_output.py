@@ -63,6 +63,13 @@ class LiveOutput:
         except OSError:
             return 0
 
+    def is_at(self, inode: int) -> bool:
+        """Whether the file that we look at is that one."""
+        try:
+            return os.stat(self.path).st_ino == inode
+        except OSError:
+            return False
+
     def cut(self, limit: int) -> None:
         """Keep no more than that; the worker, which may go on printing, appends to it."""
         try:

@@ -61,6 +61,10 @@ class Output:
         self.is_untouched = self.slot is not None and self.slot.is_untouched()
         return 0 if self.is_untouched else self.size()
 
+    def is_kept(self) -> bool:
+        """Whether what is written is seen here, and will be there when the attempt is over."""
+        return self.slot is not None and self.slot.is_in_place()
+
     def mark(self) -> None:
         """Once a second: what is there now came before everything that follows."""
         self.marks.add(*self.sizes())
@@ -84,11 +88,11 @@ class Outputs:
     """The outputs of all attempts: `outputs/JOB÷1000/JOB.EXECUTION.out` and `.err`."""
 
     def __init__(self, state_dir: Path) -> None:
+        self.trouble = ""  # why what is printed is not kept just now, as on a full disk
         self._folder = str(state_dir / "outputs")
         self._slots = Slots(f"{self._folder}/slots")
         self._null = os.open(os.devnull, FLAGS)
         # Written by the main loop only.
-        self._is_losing = False  # what is printed, as on a full disk
         self._live: dict[tuple[int, int], Output] = {}
         self._recover()
 
@@ -107,6 +111,16 @@ class Outputs:
         output.slot.close()
         self._equip(output)
         return True
+
+    def look(self) -> str:
+        """Why what is printed would not be kept now, found by writing something; "" if it is."""
+        try:
+            self._slots.probe()
+        except OSError as error:
+            self._note_trouble(error)
+        else:
+            self.trouble = ""
+        return self.trouble
 
     def finish(self, output: Output, limit: int) -> None:
         """The attempt is gone; what it wrote is kept up to the limit."""
@@ -195,14 +209,21 @@ class Outputs:
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
-            if not self._is_losing:  # said once, for there may be many
-                reason = f"{error.strerror}: {error.filename}"
-                log.warning("what commands print is not kept until it can be again: %s", reason)
-            self._is_losing = True
+            self._note_trouble(error)
             output.use((self._null, self._null))
         else:
-            self._is_losing = False
             output.use(files, slot)
+            if self.trouble:  # a slot that was ready is no proof: a full disk has it, too
+                self.look()
+
+    def _note_trouble(self, error: OSError) -> None:
+        """Said once, for there may be many whose output it is."""
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return  # nothing is wrong with the folder
+        reason = f"{error.strerror}: {error.filename}"
+        if not self.trouble:
+            log.warning("what is printed is not kept until it can be again: %s", reason)
+        self.trouble = reason
 
     def _path(self, job: int, execution: int) -> str:
         return f"{self._folder}/{job // 1000}/{job}.{execution}"

@@ -12,6 +12,7 @@ stands in a file too, so that after a crash every output still finds its attempt
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -23,6 +24,7 @@ from redrived.processes.output_pages import STREAMS
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 _RECORD = 48  # bytes: a job and an execution, padded
+_PROBED = 4096  # bytes: a full disk may still have room for less
 _OWNER = re.compile(rb"(\d+) (\d+) *")  # a full disk or a power cut may have left anything else
 
 
@@ -43,6 +45,16 @@ class Slot:
     def is_untouched(self) -> bool:
         """Whether nothing has been written, nor may yet be."""
         return not any(map(_is_in_use, self._open.values()))
+
+    def is_in_place(self) -> bool:
+        """Whether what is opened by its paths are the files that we look at."""
+        try:
+            return all(
+                os.path.samestat(os.stat(path), os.fstat(self._open[stream]))
+                for stream, path in enumerate(self.paths)
+            )
+        except OSError:
+            return False
 
     def move_written(self, target: str) -> None:
         """What has been or may yet be written goes to `target`, a path without the stream."""
@@ -108,6 +120,20 @@ class Slots:
         if self._owners >= 0:
             os.close(self._owners)
         self._owners = -1
+
+    def probe(self) -> None:
+        """Write something where commands write; OSError when that cannot be kept."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = f"{self._folder}/probe"
+        file = os.open(path, FLAGS | os.O_CREAT, 0o600)
+        try:
+            if os.write(file, bytes(_PROBED)) < _PROBED:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+        finally:
+            os.close(file)
+            os.unlink(path)
 
     def leftovers(self) -> Iterator[tuple[str, int, int, str]]:
         """What a daemon that died has left in its slots: path, job, execution, stream."""

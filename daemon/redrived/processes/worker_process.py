@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _MAIN = Path(__file__).parent.parent / "worker" / "main.py"
 _CHUNK = 1 << 18
+_LIVE = 5  # where the page says to which inode it prints; 0: to none that is kept
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -140,6 +141,10 @@ class WorkerProcess:
         """Bytes of it that are in RAM."""
         facts = proc.stat(self.pid)
         return facts.rss * mmap.PAGESIZE if facts else 0
+
+    def keeps_output(self) -> bool:
+        """Whether the file that we look at is the one it prints to."""
+        return self.output.is_at(self._page[_LIVE])
 
     def _start(self, launch: Launch) -> None:
         marks = {OWNER: self._trees.owner, "REDRIVE_WORKER": self.name}

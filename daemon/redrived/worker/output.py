@@ -18,16 +18,18 @@ import os
 import sys
 from typing import Any, Callable, TextIO
 
+LIVE = 5  # the word of the shared page that says to which inode is printed; 0: it is not kept
 SAID_AT_MOST = 4096  # bytes of what was printed while starting
 
 
 class Output:
-    def __init__(self, live: str, folder: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, live: str, folder: str, page: Any, warn: Callable[[str], None]) -> None:
         self._live = live
         self._folder = folder
+        self._page = page
         self._warn = warn
-        self._kept = os.path.exists(live)
         self._own = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)  # the live file, whatever 1 becomes
+        self._note(kept=self._is_in_place())
         _line_buffer_c_output()
         self._out, self._err = _text_stream(1), _text_stream(2)
         for name, stream in (("stdout", self._out), ("stderr", self._err)):
@@ -68,7 +70,12 @@ class Output:
             self._open_live()
 
     def mend(self) -> None:
-        """Let descriptors 1 and 2 lead to the live file again, should a handler have been there."""
+        """Let descriptors 1 and 2 lead to the live file again, should a handler have been there.
+
+        Somebody may have moved the file away as well, where nobody sees what is printed.
+        """
+        if self._kept and not self._is_in_place():
+            self._open_live()
         live = os.fstat(self._own)
         for fd in (1, 2):
             try:
@@ -98,17 +105,30 @@ class Output:
         try:
             os.makedirs(os.path.dirname(self._live), mode=0o700, exist_ok=True)
             live = os.open(self._live, flags, 0o600)
-            self._kept = True
+            kept = True
         except OSError as error:
             if self._kept:
                 self._warn(f"output is not kept until it can be again: {error}")
             live = os.open(os.devnull, os.O_WRONLY)
-            self._kept = False
+            kept = False
         os.dup2(live, self._own, inheritable=False)
         if live not in (1, 2):  # unless a handler had closed these
             os.close(live)
         os.dup2(self._own, 1)
         os.dup2(self._own, 2)
+        self._note(kept)
+
+    def _is_in_place(self) -> bool:
+        """Whether the daemon finds what is printed where it looks."""
+        try:
+            return os.path.samestat(os.stat(self._live), os.fstat(self._own))
+        except OSError:
+            return False
+
+    def _note(self, kept: bool) -> None:
+        """The daemon must know: a job it does not see printing is no silent one."""
+        self._kept = kept
+        self._page[LIVE] = os.fstat(self._own).st_ino if kept else 0
 
 
 class _Forgiving(io.FileIO):

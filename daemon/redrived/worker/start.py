@@ -32,7 +32,8 @@ def run(socket_fd: int, mark_fd: int) -> None:
     sys.path[:0] = setup["path"]
     sdk.lend(setup["sdk"])
     outbox = Outbox(channel)
-    output = Output(setup["live_output"], setup["outputs"], warn=outbox.warn)
+    page = _begun_page(mark_fd)
+    output = Output(setup["live_output"], setup["outputs"], page, warn=outbox.warn)
     failed = _preload(setup["preload"])
     # What the preload made stays: the collector need not walk it again after every few jobs.
     gc.collect()
@@ -43,7 +44,7 @@ def run(socket_fd: int, mark_fd: int) -> None:
     from .runner import Runner
 
     hand = Hand()
-    runner = Runner(hand, outbox, output, _begun_page(mark_fd))
+    runner = Runner(hand, outbox, output, page)
     reader = Reader(channel, hand, outbox, runner)
     outbox.say("ready", os.getpid(), platform.python_version(), output.said_so_far(), failed)
     reader.start()

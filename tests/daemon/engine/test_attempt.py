@@ -34,6 +34,9 @@ class Silent:
 
     def cut_output(self, attempt: Attempt, limit: int) -> None: ...
 
+    def keeps_output(self) -> bool:
+        return False
+
 
 def attempt(timeout: float | None = None) -> Attempt:
     beats = Heartbeat(source="notify", every=1.0, stalled_after=10.0)
@@ -94,7 +97,7 @@ async def test_an_attempt_that_cannot_be_looked_at_hides_no_other(tmp_path: Path
     async with an_engine(tmp_path) as engine:
         clock = engine.clock
         assert isinstance(clock, FakeClock)
-        watch = Watch(engine.attempts, engine.ender, clock)
+        watch = Watch(engine.attempts, engine.ender, engine.outputs, clock)
         broken, late = attempt(), attempt(timeout=5.0)
         broken.executor = Broken()
         late.job = late.job._replace(id=2)

@@ -161,6 +161,9 @@ class Stuck:
     def sample(self) -> int:
         return 0
 
+    def keeps_output(self) -> bool:
+        return False
+
     def cut_output(self, attempt: Attempt, limit: int) -> None: ...
 
     def unkillable(self) -> tuple[int, ...]:
