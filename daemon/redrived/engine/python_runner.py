@@ -133,6 +133,8 @@ class PythonRunner:
             pool.passed(seconds)
             for worker in pool.workers:
                 last = worker.process.begun_last()
+                if last is None:
+                    continue
                 attempt = self._attempts.get(last.job, last.lease)
                 if attempt is not None and attempt.ending is None:
                     attempt.is_importing = bool(last.is_importing)
@@ -246,7 +248,7 @@ class PythonRunner:
                 attempt,
                 began[2],
                 how_it_died(loss),
-                signal_name(-loss.code) if loss.code < 0 and not loss.why else None,
+                None if loss.code >= 0 or loss.why or loss.garbled else signal_name(-loss.code),
                 wrote=loss.wrote,
                 too_long=loss.wrote and self._cut_output(current),
                 left=loss.left.told(),
@@ -325,7 +327,7 @@ class WorkerExecutor:
     def live_output(self, attempt: Attempt) -> str | None:
         last = self._worker.process.begun_last()
         job = attempt.job
-        is_its_own = (last.job, last.lease) == (job.id, job.lease)
+        is_its_own = last is not None and (last.job, last.lease) == (job.id, job.lease)
         return self._worker.process.output.path if is_its_own else None
 
     def sample(self) -> int:
@@ -408,6 +410,9 @@ def _scope(job: InHand) -> str:
 
 
 def how_it_died(loss: Loss) -> str:
+    if loss.garbled:
+        problem = "what the worker sent made no sense: something wrote to its descriptors"
+        return f"{problem} ({loss.garbled})"
     if loss.why:
         return f"the worker was ended: {loss.why}"
     if loss.code < 0:

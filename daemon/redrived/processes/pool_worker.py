@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -35,6 +36,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     wrote: bool  # the one that had begun has output, in its own file
     why: str = ""  # when we ended it ourselves
     oom: bool = False  # the kernel killed something of its cgroup for memory
+    garbled: str = ""  # when we did because what it sent made no sense: what that was
     left: Ended = Ended()  # whom it left behind
 
 
@@ -84,7 +86,7 @@ class Worker:
         self._last_words: list[wire.Report] = []  # to be passed on once it is gone
         self._last_call: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[Ended] | None = None
-        self._hand: dict[int, int] = {}  # job → lease, in the order the worker takes them
+        self._hand: dict[int, wire.HandedJob] = {}  # in the order the worker takes them
         self._work = 0.0  # seconds of it, as far as it is known
         self._long: int | None = None  # the job that turned out to take longer
         self.process = WorkerProcess(
@@ -116,7 +118,8 @@ class Worker:
 
     @property
     def has_worked(self) -> bool:
-        return self.process.begun_last().job != 0
+        last = self.process.begun_last()
+        return last is None or last.job != 0
 
     @property
     def share(self) -> float:
@@ -139,7 +142,7 @@ class Worker:
         `begun`: the first of them counts as begun already, so the worker need not announce it.
         """
         for job in jobs:
-            self._hand[job.id] = job.lease
+            self._hand[job.id] = job
         self._work += HAND if expected is None else expected * len(jobs)
         self.jobs_taken += len(jobs)
         self.process.send(wire.frame("hand", jobs, begun))
@@ -149,11 +152,10 @@ class Worker:
         """Time has passed in which the daemon was awake: has the worker kept silent too long?"""
         if self._leaving:
             return
-        last = self.process.begun_last()
-        is_running = self._hand.get(last.job) == last.lease
-        if is_running and last == self._began and self._long != last.job:
+        before, self._began = self._began, self.process.begun_last()
+        is_running = self._is_running(self._began)
+        if is_running and (last := self._began) and last == before and self._long != last.job:
             self._heard(wire.Begun(last.job, last.lease, last.at))  # it cannot say so itself
-        self._began = last
         self._silence = self._silence + seconds if self._owes_a_sign(is_running) else 0.0
         if not self._is_ready and self._silence > START_WITHIN:
             self._give_up(f"it was not ready within {START_WITHIN:g} s")
@@ -273,7 +275,7 @@ class Worker:
         self._silence = 0.0
         before = len(self._hand)
         for job, lease in jobs:
-            if self._hand.get(job) == lease:
+            if self._holds(job, lease):
                 del self._hand[job]
                 self._unwanted.pop(job, None)
         if self._long not in self._hand:
@@ -295,27 +297,48 @@ class Worker:
         self.gone.set()
         if self._last_words:
             self._reported(self._last_words)
-        last = self.process.begun_last()
-        begun = None
-        if self._hand.get(last.job) == last.lease:
-            del self._hand[last.job]
-            begun = (last.job, last.lease, last.at)
-        unstarted = list(self._hand.items())
+        begun = self._take_begun()
+        unstarted = [(job.id, job.lease) for job in self._hand.values()]
         self._hand.clear()
         if self._last_call is not None:
             self._last_call.cancel()
-        wrote = begun is not None and self.process.output.keep(last.job, last.execution)
+        wrote = begun is not None and self.process.output.keep(begun.job, begun.execution)
         self._owner.exited(self, code)
         self.process.output.remove()
         if begun or unstarted:
-            why = self.process.garbled or self.fault
             loss = Loss(
                 code=code,
-                begun=begun,
+                begun=begun and (begun.job, begun.lease, begun.at),
                 unstarted=unstarted,
                 wrote=wrote,
-                why=why,
+                why=self.fault,
+                garbled=self.process.garbled,
                 oom=self.process.ran_out_of_memory,
                 left=self.process.left,
             )
             self._listener.lost(self, loss)
+
+    def _holds(self, job: int, lease: int) -> bool:
+        held = self._hand.get(job)
+        return held is not None and held.lease == lease
+
+    def _is_running(self, last: BegunLast | None) -> bool:
+        """Whether a job of the hand has begun; who cannot be read does not count as silent."""
+        return bool(self._hand) if last is None else self._holds(last.job, last.lease)
+
+    def _take_begun(self) -> BegunLast | None:
+        """The job that it died in, out of the hand.
+
+        When something wrote over the page, that was most likely a job, and the first one is the
+        only one that can be told to have begun: were none to count, it would run for ever.
+        """
+        last = self.process.begun_last()
+        if last is None and self._hand:
+            first = next(iter(self._hand.values()))
+            now = time.time_ns() // 1000
+            last = BegunLast(first.id, first.lease, first.execution, now, 0)
+            log.error("worker %s: what it noted of its jobs was overwritten", self.process.name)
+        if last is None or not self._holds(last.job, last.lease):
+            return None
+        del self._hand[last.job]
+        return last

@@ -2,12 +2,13 @@
 
 What it says is handed on word by word; which jobs it holds is `pool_worker`'s business. The
 job that began last stands in a page of memory that both share, so that it is known even when
-the worker died without a word.
+the worker died without a word; see `worker.page`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import mmap
 import os
@@ -26,12 +27,12 @@ from redrived.processes.cgroup import Cgroup
 from redrived.processes.environment import inherited
 from redrived.processes.live_output import LiveOutput
 from redrived.processes.tree import OWNER, Ended, Trees
+from redrived.worker import page
 
 log = logging.getLogger(__name__)
 
 _MAIN = Path(__file__).parent.parent / "worker" / "main.py"
 _CHUNK = 1 << 18
-_LIVE = 5  # where the page says to which inode it prints; 0: to none that is kept
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class WorkerProcess:
         """Start it; OSError when that cannot be done."""
         self.name = name
         self.output = LiveOutput(launch.outputs, name)
-        self.garbled = ""  # why we ended it ourselves: it spoke nonsense
+        self.garbled = ""  # what it sent that made no sense; we ended it for that
         self.ran_out_of_memory = False  # the kernel killed somebody of its cgroup for that
         self.left = Ended()  # whom its end had to deal with
         self._trees = trees
@@ -129,8 +130,12 @@ class WorkerProcess:
         """Whether nothing is left of what its handlers have started."""
         return self._trees.is_alone(self._tree)
 
-    def begun_last(self) -> BegunLast:
-        return BegunLast(*self._page[:5])
+    def begun_last(self) -> BegunLast | None:
+        """None when it cannot be read: something else wrote there, or it is being written."""
+        job, lease, execution, at, check, is_importing = self._page[:6]
+        if check != page.check_of(job, lease, execution, at):
+            return None
+        return BegunLast(job, lease, execution, at, is_importing)
 
     def is_stopped(self) -> bool:
         """By a signal; it does nothing at all then."""
@@ -144,7 +149,7 @@ class WorkerProcess:
 
     def keeps_output(self) -> bool:
         """Whether the file that we look at is the one it prints to."""
-        return self.output.is_at(self._page[_LIVE])
+        return self.output.is_at(self._page[page.LIVE])
 
     def _start(self, launch: Launch) -> None:
         marks = {OWNER: self._trees.owner, "REDRIVE_WORKER": self.name}
@@ -153,19 +158,19 @@ class WorkerProcess:
             passed_on.callback(theirs.close)
             started = passed_on.enter_context(ExitStack())
             started.callback(self._socket.close)
-            page = os.memfd_create("redrive-begun")
-            passed_on.callback(os.close, page)
-            os.ftruncate(page, mmap.PAGESIZE)
-            self._page = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
+            shared = _make_page()
+            passed_on.callback(os.close, shared)
+            self._page = memoryview(mmap.mmap(shared, page.SIZE)).cast("Q")
+            self._page[page.CHECK] = page.check_of(0, 0, 0, 0)
             started.callback(self.output.remove)
             output = self.output.open()
             passed_on.callback(os.close, output)
             self._process = subprocess.Popen(
-                [launch.python, str(_MAIN), launch.pool, str(theirs.fileno()), str(page)],
+                [launch.python, str(_MAIN), launch.pool, str(theirs.fileno()), str(shared)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                pass_fds=(theirs.fileno(), page),
+                pass_fds=(theirs.fileno(), shared),
                 cwd=launch.folder,
                 env=inherited() | marks,
                 start_new_session=True,
@@ -198,6 +203,7 @@ class WorkerProcess:
                 self._hear(word)
         except wire.Garbled as problem:
             self.garbled = str(problem)
+            log.error("worker %s is ended: what it sent made no sense: %s", self.name, problem)
             self._process.kill()
             data = b""
         if not data:
@@ -247,6 +253,14 @@ class WorkerProcess:
                 self.ran_out_of_memory = self._tree.cgroup.out_of_memory()
                 self._tree.cgroup.remove()
             self._on_exit(code)
+
+
+def _make_page() -> int:
+    """Of a size that the worker cannot change: we would die of reading what is not there."""
+    made = os.memfd_create("redrive-begun", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(made, page.SIZE)
+    fcntl.fcntl(made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return made
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:

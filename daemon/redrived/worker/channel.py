@@ -9,6 +9,8 @@ import socket
 import threading
 from typing import Any
 
+from .descriptors import out_of_the_way
+
 CHUNK = 1 << 18
 
 
@@ -16,11 +18,11 @@ class Channel:
     """Read by one thread, written by any; `wake` ends the reader's wait from another thread."""
 
     def __init__(self, fd: int) -> None:
-        self._socket = socket.socket(fileno=fd)
+        self._socket = socket.socket(fileno=out_of_the_way(fd))
         self._socket.set_inheritable(False)
         self._received = bytearray()
         self._sending = threading.Lock()
-        self._woken, self._waker = os.pipe()
+        self._woken, self._waker = map(out_of_the_way, os.pipe())
         os.set_blocking(self._woken, False)
         os.set_blocking(self._waker, False)
         self._poll = select.poll()

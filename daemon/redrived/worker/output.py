@@ -12,13 +12,14 @@ a few system calls to look at, are put right whenever the worker has been at it 
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import sys
 from typing import Any, Callable, TextIO
 
-LIVE = 5  # the word of the shared page that says to which inode is printed; 0: it is not kept
+from .descriptors import high_copy
+from .page import LIVE
+
 SAID_AT_MOST = 4096  # bytes of what was printed while starting
 
 
@@ -28,7 +29,7 @@ class Output:
         self._folder = folder
         self._page = page
         self._warn = warn
-        self._own = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)  # the live file, whatever 1 becomes
+        self._own = high_copy(1)  # the live file, whatever 1 becomes
         self._note(kept=self._is_in_place())
         _line_buffer_c_output()
         self._out, self._err = _text_stream(1), _text_stream(2)
@@ -111,7 +112,8 @@ class Output:
                 self._warn(f"output is not kept until it can be again: {error}")
             live = os.open(os.devnull, os.O_WRONLY)
             kept = False
-        os.dup2(live, self._own, inheritable=False)
+        os.close(self._own)
+        self._own = high_copy(live)
         if live not in (1, 2):  # unless a handler had closed these
             os.close(live)
         os.dup2(self._own, 1)

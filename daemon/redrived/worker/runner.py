@@ -18,6 +18,7 @@ from redrive.outcomes import Cancelled
 from .hand import ARGS, EXECUTION, ID, LEASE, Hand, Row
 from .outbox import Outbox
 from .output import Output
+from .page import CHECK, IMPORTING, check_of
 from .report import report
 from .tasks import Handler, Task, Tasks
 from .words import Words
@@ -31,13 +32,13 @@ INTERRUPT = signal.SIGURG  # nobody else uses it, and it is ignored by default
 
 
 class Runner:
-    def __init__(self, hand: Hand, outbox: Outbox, output: Output, begun_page: Any) -> None:
+    def __init__(self, hand: Hand, outbox: Outbox, output: Output, page: Any) -> None:
         self.tasks = Tasks()
         self._hand = hand
         self._outbox = outbox
         self._words = Words(outbox)
         self._output = output
-        self._begun_page = begun_page
+        self._page = page
         self._interrupted: Row | None = None
         self._broke_an_import = False
         self._forked = False
@@ -70,9 +71,9 @@ class Runner:
 
     def _run(self, row: Row, began: int, since_epoch: int) -> int:
         """Run one job and leave its report in the outbox; when it ended."""
-        page = self._begun_page
-        page[0], page[1] = row[ID], row[LEASE]
-        page[2], page[3] = row[EXECUTION], began + since_epoch
+        page, at = self._page, began + since_epoch
+        page[0], page[1], page[2], page[3] = record = row[ID], row[LEASE], row[EXECUTION], at
+        page[CHECK] = check_of(*record)
         self._hand.began = began
         job, value, error = self._attempt(row)
         if self._forked:
@@ -84,7 +85,7 @@ class Runner:
         interrupted = row is self._interrupted
         if self._broke_an_import:
             self._hand.leave()  # what it has left half made would fail every job after this one
-        at, took = began + since_epoch, ended - began
+        took = ended - began
         try:
             told = report(row, at, took, wrote, job, value, error, interrupted)
         except Exception as broken:  # noqa: BLE001 - say, a Transient given a strange retry_after later
@@ -121,11 +122,11 @@ class Runner:
 
     def _load(self, task: Task) -> Handler:
         """The daemon sees that the handler has not begun, should its import never end."""
-        self._begun_page[4] = 1
+        self._page[IMPORTING] = 1
         try:
             return task.load()
         finally:
-            self._begun_page[4] = 0
+            self._page[IMPORTING] = 0
 
     def _result(self, value: Any) -> Any:
         """What the handler returned; an async one is run to its end."""

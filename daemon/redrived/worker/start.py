@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gc
-import mmap
 import os
 import platform
 import sys
 import time
 import traceback
-from typing import Any
 
 from . import sdk
 from .channel import Channel
+from .descriptors import map_shared
 from .hand import Hand
 from .outbox import Outbox
 from .output import Output
+from .page import SIZE
 
 _WHY = 300  # characters
 
@@ -32,7 +32,7 @@ def run(socket_fd: int, mark_fd: int) -> None:
     sys.path[:0] = setup["path"]
     sdk.lend(setup["sdk"])
     outbox = Outbox(channel)
-    page = _begun_page(mark_fd)
+    page = memoryview(map_shared(mark_fd, SIZE)).cast("Q")
     output = Output(setup["live_output"], setup["outputs"], page, warn=outbox.warn)
     failed = _preload(setup["preload"])
     # What the preload made stays: the collector need not walk it again after every few jobs.
@@ -65,10 +65,3 @@ def _preload(modules: list[str]) -> str:
             why = traceback.format_exception_only(type(error), error)[-1].strip()
             failed.append(f"preload of {module} failed: {why[:_WHY]}")
     return "; ".join(failed)
-
-
-def _begun_page(mark_fd: int) -> Any:
-    """What began last, in words that the daemon can still read when this process has died."""
-    page = mmap.mmap(mark_fd, mmap.PAGESIZE)
-    os.close(mark_fd)
-    return memoryview(page).cast("Q")

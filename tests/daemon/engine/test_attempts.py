@@ -451,7 +451,9 @@ async def test_the_engine_is_idle_once_its_last_handler_was_interrupted(folder: 
         [id] = await bench.enqueue("hang")
         workers = engine.python.pools["default"].workers
         await soon(
-            lambda: any(worker.process.begun_last().job == id for worker in workers),
+            lambda: any(
+                (last := worker.process.begun_last()) and last.job == id for worker in workers
+            ),
             "the handler runs",
         )
         idle: list[bool] = []

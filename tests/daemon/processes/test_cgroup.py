@@ -122,7 +122,8 @@ async def test_a_worker_that_the_kernel_killed_for_memory_is_told_as_that(
     monkeypatch.setattr(Cgroup, "out_of_memory", lambda self: True)  # the kernel's word
     async with workers.workshop(tmp_path, cgroups=above) as shop:
         shop.give("wait_for", path=str(tmp_path / "never"))
-        await shop.ear.until(lambda: shop.worker.process.begun_last().job)
+        process = shop.worker.process
+        await shop.ear.until(lambda: (last := process.begun_last()) and last.job)
         os.kill(shop.worker.process.pid, signal.SIGKILL)
         await shop.ear.until(lambda: shop.ear.losses)
     told = how_it_died(shop.ear.losses[0])

@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import redrive
 
@@ -344,3 +346,63 @@ def print_to_a_full_disk() -> None:
         os.dup2(before, 1)
         os.close(before)
         os.close(full)
+
+
+def low_descriptors() -> object:
+    """What is open here besides the usual three, by a number that a program may get."""
+    folder = os.open("/proc/self/fd", os.O_RDONLY)
+    try:
+        found = {int(name) for name in os.listdir(folder)} - {0, 1, 2, folder}
+    finally:
+        os.close(folder)
+    return sorted(fd for fd in found if fd < 200 and _is_open(fd))
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False  # it was for the listing
+    return True
+
+
+def _descriptors_of(kind: str) -> list[int]:
+    found = {fd: f"/proc/self/fd/{fd}" for fd in map(int, os.listdir("/proc/self/fd"))}
+    return [fd for fd, path in found.items() if os.path.exists(path) and kind in os.readlink(path)]
+
+
+def write_to_the_page() -> object:
+    """By whatever descriptor it can be found; what came of it."""
+    return [
+        _refused(what, fd, value)
+        for fd in _descriptors_of("redrive-begun")
+        for what, value in ((os.write, bytes(64)), (os.ftruncate, 0))
+    ]
+
+
+def _refused(what: Callable[[int, Any], object], fd: int, value: object) -> str | None:
+    try:
+        what(fd, value)
+    except OSError as error:
+        return error.strerror
+    return None
+
+
+def write_to_the_daemon(text: str, path: str) -> None:
+    print("about to", flush=True)
+    for fd in _descriptors_of("socket:"):
+        os.write(fd, text.encode())
+    wait_for(path)
+
+
+def spoil_the_page(path: str, exits: bool) -> None:
+    """As native code does that writes through a wild pointer."""
+    with open("/proc/self/maps") as maps:
+        place = next(line for line in maps if "redrive-begun" in line)
+    with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        memory.seek(int(place.split("-")[0], 16))
+        memory.write(bytes(64))
+    print("spoilt", flush=True)
+    if exits:
+        os._exit(1)
+    wait_for(path)
