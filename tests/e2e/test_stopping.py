@@ -32,11 +32,48 @@ def test_f06_a_handler_that_runs_away_is_caught(tmp_path: Path, verb: str) -> No
         assert escaped in daemon.events(id)[-1].data["escaped"]
 
 
-def test_f06_who_hides_even_his_environment_goes_with_the_daemon(tmp_path: Path) -> None:
-    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+HIDING = """
+[tasks.hide]
+command = "env -i setsid sh -c '(sleep 600 & echo $! >> hidden)'; sleep 600"
+timeout = "{timeout}"
+retry = 1
+[tasks.hide_and_go]
+command = "env -i setsid sh -c '(sleep 600 & echo $! >> hidden)'"
+[tasks.hide_all]
+command = "env -i setsid sh -c '(sleep 600 >/dev/null 2>&1 & echo $! >> hidden)'; sleep 600"
+"""
+
+
+def test_f06_who_hides_his_environment_is_caught_by_what_he_prints_to(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + HIDING.format(timeout="60s"), HANDLERS) as daemon:
         daemon.start()
-        id = daemon.enqueue("runaway", path=str(tmp_path / "runaways"), env={})
-        escaped = daemon.noted_pid("runaways")
+        daemon.until_told(daemon.enqueue("sleep"), "action_started")  # he might be of it, too
+        for task, file in (("runaway", "runaways"), ("hide", "hidden")):
+            args = {"path": str(tmp_path / file), "env": {}} if task == "runaway" else {}
+            id = daemon.enqueue(task, **args)
+            escaped = daemon.noted_pid(file)
+            daemon.ask.act("kill", str(id))
+            assert daemon.until_ended(id).state is JobState.CANCELLED
+            assert not is_alive(escaped)
+            assert escaped in daemon.events(id)[-1].data["escaped"]
+
+
+def test_f06_who_hides_does_not_outlive_his_attempt(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + HIDING.format(timeout="1s"), HANDLERS) as daemon:
+        daemon.start()
+        daemon.until_told(daemon.enqueue("sleep"), "action_started")
+        for task, state in (("hide", JobState.DEAD), ("hide_and_go", JobState.DONE)):
+            id = daemon.enqueue(task)
+            assert daemon.until_ended(id).state is state
+            assert not is_alive(daemon.noted_pid("hidden"))
+
+
+def test_f06_who_hides_even_what_he_prints_goes_with_the_daemon(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + HIDING.format(timeout="60s"), HANDLERS, PATIENT) as daemon:
+        daemon.start()
+        daemon.until_told(daemon.enqueue("sleep"), "action_started")
+        id = daemon.enqueue("hide_all")
+        escaped = daemon.noted_pid("hidden")
         daemon.ask.act("kill", str(id))
         assert daemon.until_ended(id).state is JobState.CANCELLED
         daemon.hang_up()

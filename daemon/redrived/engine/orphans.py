@@ -22,6 +22,7 @@ class Orphans:
 
     async def stop(self) -> None:
         self._timers.cancel("orphans")
+        self.sweep_once()  # now that the trees are gone, nobody's may be left
 
     def sweep_once(self) -> None:
         killed = self._trees.sweep()

@@ -69,6 +69,11 @@ class Census:
         """The orphans with this in their environment."""
         return self._marked.get(entry, [])
 
+    @property
+    def adopted(self) -> set[int]:
+        """All orphans."""
+        return {orphan.facts.pid for orphan in self.orphans}
+
     def strays(self, entry: bytes) -> list[Orphan]:
         """The orphans without this in their environment."""
         return [orphan for orphan in self.orphans if entry not in orphan.entries]

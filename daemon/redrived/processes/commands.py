@@ -79,7 +79,7 @@ class Commands:
                     os.write(output.err, f"{error}\n".encode())
                 return Exit(code=error.code, stderr_tail=str(error))
             pidfd = handle_of(pid)
-            tree = self._trees.hold(pid, command.mark, cgroup)
+            tree = self._trees.hold(pid, command.mark, cgroup, output.ids)
             kept = cleanup.pop_all()
             run = CommandRun(command, output, self._trees, tree, kept, on_exit, on_gone)
             try:

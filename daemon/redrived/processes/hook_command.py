@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from redrive.errors import TryLater
+from redrived.processes import proc
 from redrived.processes.environment import inherited
 from redrived.processes.exits import Exits
 from redrived.processes.signals import signal_name
@@ -65,7 +66,9 @@ class HookCommands:
         words = ["/bin/sh", "-c", _READ_FACTS, "hook", *argv]
         pid = spawn(words, cwd=cwd, env=env, output=(str(output), str(output)))
         pidfd = handle_of(pid)
-        tree = self._trees.hold(pid, f"REDRIVE_ATTEMPT={mark}")
+        tree = self._trees.hold(
+            pid, f"REDRIVE_ATTEMPT={mark}", files=lambda: proc.ids_of(str(output))
+        )
         gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
         try:
             self._exits.watch(pidfd, (tree, gone))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from redrived.processes.output_pages import Marks, Page, read_page
 from redrived.processes.output_slots import FLAGS, Slot, Slots, length, move
+from redrived.processes.proc import FileId
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,12 @@ class Output:
         """The same, once its command is gone; most write nothing, which is the cheapest to see."""
         self.is_untouched = self.slot is not None and self.slot.is_untouched()
         return 0 if self.is_untouched else self.size()
+
+    def ids(self) -> list[FileId]:
+        """The files by which its processes are known, as nobody else has them open to write to."""
+        if self.slot is None:
+            return []
+        return [(facts.st_dev, facts.st_ino) for facts in map(os.fstat, self.files)]
 
     def is_kept(self) -> bool:
         """Whether what is written is seen here, and will be there when the attempt is over."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import time
 from functools import cache
+from stat import S_ISREG
 from typing import NamedTuple
+
+FileId = tuple[int, int]  # device and inode: it names a file for as long as it is open
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -91,6 +94,28 @@ def _own_children(own: int) -> int:
 def environment(pid: int) -> frozenset[bytes]:
     """The `NAME=value` entries a process was started with; none when we may not look."""
     return frozenset(_read(f"/proc/{pid}/environ").split(b"\0"))
+
+
+def prints_to(pid: int) -> set[FileId]:
+    """The files that are its stdout and stderr; none when we may not look."""
+    found: set[FileId] = set()
+    for stream in (1, 2):
+        try:
+            facts = os.stat(f"/proc/{pid}/fd/{stream}")
+        except OSError:
+            continue  # it has none, is gone, or is another user's by now
+        if S_ISREG(facts.st_mode):
+            found.add((facts.st_dev, facts.st_ino))
+    return found
+
+
+def ids_of(path: str) -> list[FileId]:
+    """Of the file that is there now, if there is one."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return []
+    return [(facts.st_dev, facts.st_ino)]
 
 
 def ancestors(pid: int) -> set[int]:

@@ -1,8 +1,12 @@
 """Ending everything an attempt started, children that ran away included.
 
 A tree is what its leader's session and process group hold, their descendants, and orphans
-that came to us (`parent.become_parent`) and carry the tree's mark in their environment. A
-foreign process is never signalled: single processes are signalled by identity, groups only
+that came to us (`parent.become_parent`) and are known by the tree's mark in their environment.
+Who has cleared that is known by what it prints to, a file that this tree alone has while it is
+there; and who prints elsewhere, when one tree only is old enough to be its own. Whoever is in
+a session with one of these belongs to it as well.
+
+A foreign process is never signalled: single processes are signalled by identity, groups only
 while a member seen a moment ago shows that they are ours.
 """
 
@@ -13,7 +17,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -43,6 +47,7 @@ class Tree(Struct, frozen=True):
     mark: bytes  # an entry of its environment, as `REDRIVE_ATTEMPT=12.34`, that no other tree has
     since: int  # ticks; nobody in it is older
     cgroup: Cgroup | None = None
+    files: Callable[[], Collection[proc.FileId]] = tuple  # what its processes print to
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -79,6 +84,8 @@ class Trees:
         self._held: dict[int, Tree] = {}
         self._ending: dict[int, Tree] = {}
         self._by_mark: dict[bytes, Tree] = {}  # of both
+        # Orphans without a mark: when each started, and for whom it prints.
+        self._printing: dict[int, tuple[int, Tree | None]] = {}
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="census")
         self._one_at_a_time = asyncio.Lock()
         self._coming: asyncio.Task[Census] | None = None  # asked for, not begun
@@ -88,9 +95,15 @@ class Trees:
         """A new one, for a tree about to be started, where there are any."""
         return Cgroup.create(self._cgroups, name) if self._cgroups else None
 
-    def hold(self, pid: int, mark: str, cgroup: Cgroup | None = None) -> Tree:
+    def hold(
+        self,
+        pid: int,
+        mark: str,
+        cgroup: Cgroup | None = None,
+        files: Callable[[], Collection[proc.FileId]] = tuple,
+    ) -> Tree:
         """A child of ours, just started in a session of its own, leads a tree."""
-        tree = Tree(pid, mark.encode(), proc.ticks() - _STARTING, cgroup)
+        tree = Tree(pid, mark.encode(), proc.ticks() - _STARTING, cgroup, files)
         self._held[pid] = self._by_mark[tree.mark] = tree
         return tree
 
@@ -156,6 +169,10 @@ class Trees:
     def _forget(self, tree: Tree) -> None:
         if tree.pid not in self._held and tree.pid not in self._ending:
             self._by_mark.pop(tree.mark, None)
+            if self._printing:
+                self._printing = {
+                    pid: known for pid, known in self._printing.items() if known[1] is not tree
+                }
 
     async def end_leftovers(self) -> Ended:
         """Kill what an earlier daemon left running: all with our mark."""
@@ -163,7 +180,10 @@ class Trees:
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""
-        outlived = [orphan.facts for orphan in self._orphans() if not self._possible_trees(orphan)]
+        orphans = self._orphans()
+        outlived = [orphan.facts for orphan in orphans if not self._possible_trees(orphan)]
+        living = {orphan.facts.pid for orphan in orphans}
+        self._printing = {pid: known for pid, known in self._printing.items() if pid in living}
         return [facts.pid for facts in outlived if _kill_one(facts)]
 
     async def _members(self, tree: Tree) -> Processes:
@@ -176,6 +196,9 @@ class Trees:
         # Once the leader is reaped, somebody with its number is a stranger, and so is a session.
         if tree.pid in self._held or tree.pid not in census.table:
             roots.update(census.members(tree.pid))
+        # A session of its own, made by one of the tree, has nobody else in it.
+        for session in {census.table[pid].session for pid in roots & census.adopted}:
+            roots.update(census.members(session))
         return census.family(roots, lambda pid: self._is_not_to_be_touched(pid, tree))
 
     async def _leftovers(self) -> Processes:
@@ -224,12 +247,26 @@ class Trees:
         return self._possible_trees(orphan) == [tree]
 
     def _possible_trees(self, orphan: Orphan) -> list[Tree]:
-        """Whose orphan it may be: its mark decides, and without one (`env -i`) its age."""
+        """Whose orphan it may be: its mark decides; without one (`env -i`) what it prints to,
+        and then its age."""
         facts, entries = orphan
         marked = [tree for entry in entries if (tree := self._by_mark.get(entry))]
         if marked or self._owner_mark in entries:
             return marked
+        if (printing := self._tree_it_prints_for(facts)) is not None:
+            return [printing]
         return [tree for tree in self._by_mark.values() if tree.since <= facts.started]
+
+    def _tree_it_prints_for(self, orphan: proc.Stat) -> Tree | None:
+        """Looked for once: an orphan may stay for long, and there may be many trees."""
+        started, tree = self._printing.get(orphan.pid, (None, None))
+        if started == orphan.started:
+            return tree
+        files = proc.prints_to(orphan.pid)
+        trees = self._by_mark.values() if files else ()
+        tree = next((tree for tree in trees if not files.isdisjoint(tree.files())), None)
+        self._printing[orphan.pid] = orphan.started, tree
+        return tree
 
     async def _group_gone(self, group: int, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -260,6 +297,7 @@ class Trees:
         pause = 0.002
         while empty_looks < 2 and loop.time() < deadline:
             if tree is not None and tree.cgroup is not None:
+                seen |= _in_group(tree)  # nobody finds them afterwards
                 tree.cgroup.kill()
             living = await _found(find)
             if living is not None:
@@ -287,6 +325,13 @@ async def _found(find: Callable[[], Awaitable[Processes]]) -> Processes | None:
     except OSError as error:
         _cannot_look(error)
         return None
+
+
+def _in_group(tree: Tree) -> Processes:
+    """The living that the kernel counts to it, where there is a control group."""
+    pids = [] if tree.cgroup is None else tree.cgroup.members()
+    found = {pid: facts for pid in pids if (facts := proc.stat(pid)) is not None}
+    return {pid: facts for pid, facts in found.items() if not facts.is_dead}
 
 
 def _cannot_look(error: OSError) -> None:

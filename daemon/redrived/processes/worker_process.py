@@ -178,7 +178,8 @@ class WorkerProcess:
             started.callback(_abandon, self._process)
             self._pidfd = os.pidfd_open(self.pid)
             started.pop_all()
-        self._tree = self._trees.hold(self.pid, f"REDRIVE_WORKER={self.name}", self._cgroup())
+        mark, live = f"REDRIVE_WORKER={self.name}", self.output.path
+        self._tree = self._trees.hold(self.pid, mark, self._cgroup(), lambda: proc.ids_of(live))
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket, self._receive)
         self._loop.add_reader(self._pidfd, self._exited)

@@ -134,6 +134,21 @@ def groups_in(above: Path) -> list[str]:
     return [entry.name for entry in os.scandir(above) if entry.is_dir()]
 
 
+@needs_cgroups
+async def test_who_is_left_in_the_group_ends_with_its_command(
+    grouped: Workshop, above: Path
+) -> None:
+    older = grouped.running(["sleep", "300"])
+    line = "env -i setsid sh -c '(sleep 300 & echo $! > pid) >/dev/null 2>&1'"
+
+    exited = await grouped.exit_of(line)
+
+    assert exited.ended.escaped == (int((grouped.folder / "pid").read_text()),)
+    assert not is_alive(exited.ended.escaped[0])
+    assert groups_in(above) == [older.command.name]
+    await older.end(grace=0)
+
+
 def test_out_of_memory_is_what_the_kernel_counted(tmp_path: Path) -> None:
     group = Cgroup(tmp_path)
     assert not group.out_of_memory()

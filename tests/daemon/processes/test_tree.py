@@ -104,6 +104,81 @@ async def test_a_runaway_without_our_mark_is_gone_too(workshop: Workshop) -> Non
     assert not is_alive(runaway)
 
 
+# Two with no mark, no parent, a session of their own, in which the second prints elsewhere.
+UNKNOWN = (
+    "env -i setsid sh -c '(sleep 300 & echo $! >> pids);"
+    " (sleep 300 >/dev/null 2>&1 & echo $! >> pids)'"
+)
+
+
+async def two_orphans_in(path: Path) -> list[int]:
+    """They have come to us, and are known to nobody by what they carry."""
+
+    def found() -> list[int]:
+        return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+    def is_ours(pid: int) -> bool:
+        facts = proc.stat(pid)
+        return facts is not None and facts.parent == os.getpid()
+
+    await eventually(lambda: len(found()) == 2 and all(map(is_ours, found())))
+    assert not any(b"REDRIVE" in entry for pid in found() for entry in proc.environment(pid))
+    return found()
+
+
+async def test_an_unknown_runaway_goes_with_the_tree_it_prints_for(workshop: Workshop) -> None:
+    older = workshop.running(["sleep", "300"])  # might be its tree, too
+    (workshop.folder / "other").mkdir()
+    other = workshop.running(f"{UNKNOWN}; sleep 300", cwd=str(workshop.folder / "other"))
+    others = await two_orphans_in(workshop.folder / "other" / "pids")
+    run = workshop.running(f"{UNKNOWN}; sleep 300")
+    mine = await two_orphans_in(workshop.folder / "pids")
+
+    ended = await run.end(grace=0)
+
+    assert set(ended.escaped) >= set(mine)
+    assert not any(map(is_alive, mine))
+    assert workshop.trees.sweep() == []
+    assert all(map(is_alive, others))
+    await other.end(grace=0)
+    assert not any(map(is_alive, others))
+    await older.end(grace=0)
+
+
+async def test_an_unknown_runaway_ends_with_its_command(workshop: Workshop) -> None:
+    older = workshop.running(["sleep", "300"])
+    run = workshop.running(UNKNOWN)
+
+    exited = await workshop.end_of(run)
+
+    left_behind = [int(word) for word in (workshop.folder / "pids").read_text().split()]
+    assert exited.code == 0
+    assert set(exited.ended.escaped) >= set(left_behind)
+    assert not any(map(is_alive, left_behind))
+    await older.end(grace=0)
+
+
+async def test_what_an_unknown_runaway_prints_to_is_looked_at_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    prints_to = proc.prints_to
+
+    def noted(pid: int) -> set[proc.FileId]:
+        looked_at.append(pid)
+        return prints_to(pid)
+
+    monkeypatch.setattr(proc, "prints_to", noted)
+    run = workshop.running(f"{UNKNOWN}; sleep 300")
+    runaways = await two_orphans_in(workshop.folder / "pids")
+    for _ in range(3):
+        assert (await workshop.exit_of(["true"])).ended.killed == ()
+        assert workshop.trees.sweep() == []
+
+    assert sorted(looked_at) == sorted(runaways)
+    await run.end(grace=0)
+
+
 async def test_everybody_in_the_group_gets_the_grace(workshop: Workshop) -> None:
     worker = "trap 'sleep 0.2; touch clean; exit' TERM; touch ready; while :; do sleep 0.05; done"
     run = workshop.running(f"({worker}) | cat")
