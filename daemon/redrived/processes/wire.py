@@ -129,6 +129,7 @@ class Warn(Struct, array_like=True, tag="warn"):
 
 Word = Ready | Reports | Begun | Beat | Mark | Ask | GaveBack | Warn
 
+_BEGINNING = b'["'  # of every word
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Word).decode
 
@@ -157,6 +158,9 @@ class Words:
             if end - start > LARGEST_FRAME:
                 raise Garbled(f"a frame of {end - start} bytes")
             if len(received) < end:
+                # The rest of what is no word may never come, and would swallow all that follow.
+                if not _BEGINNING.startswith(begins := received[start + 4 : start + 6]):
+                    raise Garbled(f"a frame that begins with {bytes(begins)!r}")
                 break
             try:
                 yield _decode(bytes(received[start + 4 : end]))

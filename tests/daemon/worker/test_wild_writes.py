@@ -98,3 +98,18 @@ async def test_nonsense_from_a_worker_is_told_in_plain_words(
             " (a frame of 1751477360 bytes)"
         )
         assert "worker default.1 is ended: what it sent made no sense" in caplog.text
+
+
+async def test_nonsense_that_would_swallow_all_that_follows_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "go").touch()
+    async with running(tmp_path, TASKS) as bench:
+        beginning_of_32_megabytes = "\2\0\0\0"
+        [id] = await bench.enqueue(
+            "write_to_the_daemon", text=beginning_of_32_megabytes, path=str(tmp_path / "go")
+        )
+        job = await bench.ended(id)
+
+        assert job.error is not None
+        assert job.error.error_type == "lost"
