@@ -48,9 +48,11 @@ class Executor(Protocol):
 
     def cut_output(self, attempt: Attempt, limit: int) -> None:
         """Keep no more than so many bytes of what each stream has so far."""
+        ...
 
     def unkillable(self) -> tuple[int, ...]:
         """The processes that it was to be ended with and that are still there after SIGKILL."""
+        ...
 
     def keeps_output(self) -> bool:
         """Whether `sample` can see what it writes; else it tells nothing of its silence."""

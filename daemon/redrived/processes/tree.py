@@ -329,8 +329,9 @@ async def _found(find: Callable[[], Awaitable[Processes]]) -> Processes | None:
 
 def _in_group(tree: Tree) -> Processes:
     """The living that the kernel counts to it, where there is a control group."""
-    pids = [] if tree.cgroup is None else tree.cgroup.members()
-    found = {pid: facts for pid in pids if (facts := proc.stat(pid)) is not None}
+    if tree.cgroup is None:
+        return {}
+    found = {pid: facts for pid in tree.cgroup.members() if (facts := proc.stat(pid)) is not None}
     return {pid: facts for pid, facts in found.items() if not facts.is_dead}
 
 
