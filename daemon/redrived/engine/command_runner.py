@@ -131,6 +131,10 @@ class CommandRunner:
         """How many are leased and have not begun."""
         return sum(len(slot.waiting) for slot in self._slots)
 
+    def queues_held(self) -> set[str]:
+        """The queues of what is leased and has not begun."""
+        return {slot.waiting[0].queue for slot in self._slots if slot.waiting}
+
     def hand(self, berth: Berth, begun: bool, at: int) -> None:
         """Take leased jobs over; the first of them may count as begun already."""
         slot: Slot = berth.worker or Slot()

@@ -12,7 +12,9 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import partial
+from math import inf
 
+from redrive.lifecycle import WAITING
 from redrived.engine.attempt import Attempts
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
@@ -58,6 +60,7 @@ class Dispatcher(Loop):
         self.is_open = True  # a drain closes it: nothing more is leased
         self._is_asking = False
         self._standing: asyncio.Future[Leased] | None = None
+        self._came = -inf  # the highest priority of what came since somebody looked
         self._has_missed = False  # a wake-up, because the lease that stood was being made
         self._woken = 0
         self._is_dry_since = -1  # by `_woken`: nothing was ready then, nor has become so
@@ -117,6 +120,7 @@ class Dispatcher(Loop):
         self.wake()  # what landed was heard before it was read
 
     async def run_once(self) -> bool:
+        self._make_way()
         if not self._withdraw():
             self._has_missed = True  # its answer wakes us
             return False
@@ -275,8 +279,27 @@ class Dispatcher(Loop):
         self._settler.gave_back(unbegun)
 
     def _look(self, landed: Landed) -> None:
+        came = [
+            self._priority(queue)
+            for (queue, _, state), n in landed.moves.items()
+            if n > 0 and state in WAITING
+        ]
+        self._came = max([*came, self._came])
         if landed.made_ready:
             self.wake()
+
+    def _make_way(self) -> None:
+        """What waits behind commands goes back for work that goes first: there is a while of it.
+
+        What is in a worker's hand is over before it could be taken back.
+        """
+        came, self._came = self._came, -inf
+        if any(self._priority(queue) < came for queue in self._commands.queues_held()):
+            self._commands.take_back()
+
+    def _priority(self, queue: str) -> int:
+        rules = self.definitions.queue_rules.get(queue)
+        return rules.priority if rules else 0
 
 
 def _key_limits(definitions: Definitions) -> list[KeyLimit]:

@@ -131,6 +131,11 @@ class Picker:
             for pool, berths in room.berths.items()
         }
         self._slots = room.slots
+        # What could not be placed comes next: nothing after it may make busy hands fuller, in the
+        # pools that had no empty one for it, or anywhere when there was no slot. Else short jobs
+        # would follow each other in every hand for ever, and none would become free for it.
+        self._waited_for: set[str] = set()
+        self._is_slot_waited_for = False
         self._used = dict(room.used)
         self._queues = dict(running.queues)
         self._tasks = dict(running.tasks)
@@ -149,7 +154,17 @@ class Picker:
         rules = self.room.tasks.get(task)
         if rules is None:
             return 0
-        bounds = [self._fits(queue, rules)]
+        limits = self._limits(queue, task, rules, allowance)
+        if any(limit <= 0 for limit in limits):
+            return 0
+        fits = self._fits(queue, rules)
+        if fits <= 0:
+            self._wait_for_room(rules)
+        return max(0, min([fits, *limits]))
+
+    def _limits(self, queue: str, task: str, rules: TaskRules, allowance: int | None) -> list[int]:
+        """How many more the limits allow, however much room there is."""
+        bounds: list[int] = []
         queue_limit = self.queue_rules(queue).concurrency
         if queue_limit is not None:
             bounds.append(queue_limit - self._queues.get(queue, 0))
@@ -159,7 +174,14 @@ class Picker:
             bounds.append(1 - self._tasks.get(task, 0))
         if allowance is not None:
             bounds.append(allowance)
-        return max(0, min(bounds))
+        return bounds
+
+    def _wait_for_room(self, rules: TaskRules) -> None:
+        berths = self._berths.get(rules.pool, ()) if rules.pool is not None else ()
+        if rules.pool is None or any(berth.empty and not berth.jobs for berth in berths):
+            self._is_slot_waited_for = True
+        else:
+            self._waited_for.add(rules.pool)
 
     def fill(
         self,
@@ -247,6 +269,7 @@ class Picker:
         first, n = jobs[0], 1
         if rules.pool is None:
             if self._free_slots(first.queue) <= 0:
+                self._wait_for_room(rules)
                 return 0
             self._take_slot(first.queue)
             self.picked.slots.append(first)
@@ -255,6 +278,7 @@ class Picker:
             cost = 1.0 if alone else 1.0 / rules.hand
             berth = self._berth(first.queue, rules.pool, cost, alone)
             if berth is None:
+                self._wait_for_room(rules)
                 return 0
             if berth.empty and not berth.jobs:
                 self.picked.begun.add(first.id)
@@ -277,7 +301,8 @@ class Picker:
                 self._take_slot(queue)
                 self.picked.berths.append(berth)
                 return berth
-            if not alone and berth.share >= cost:
+            may_grow = berth.empty or not (self._is_slot_waited_for or pool in self._waited_for)
+            if not alone and berth.share >= cost and may_grow:
                 if not berth.jobs:
                     self.picked.berths.append(berth)
                 return berth

@@ -19,7 +19,7 @@ from redrived.engine import dispatcher
 from redrived.store.leases import Leased, lease
 from redrived.store.picking import Room
 from redrived.store.unit import Unit
-from support.engine import TESTER, WITHIN, running
+from support.engine import BASE, TESTER, WITHIN, running
 
 TASKS = """
 [tasks.tiny]
@@ -29,6 +29,19 @@ command = "true"
 CALL = """
 [tasks.call]
 http = { url = "http://127.0.0.1:1/" }
+"""
+
+BULK = """
+[queues.urgent]
+priority = 100
+[queues.bulk]
+priority = 10
+[tasks.small]
+command = ["sleep", "0.005"]
+queue = "bulk"
+[tasks.urgent]
+command = ["true"]
+queue = "urgent"
 """
 
 PYTHON = """
@@ -181,3 +194,23 @@ async def test_no_news_is_lost_while_the_lease_that_stood_is_made(
         go_on.set()
         for [id] in await asyncio.gather(*coming):
             await bench.event("action_started", id)
+
+
+async def test_what_waits_behind_a_command_makes_way_for_a_queue_that_goes_first(
+    tmp_path: Path,
+) -> None:
+    one_slot = BASE.replace("concurrency = 4", "concurrency = 1")
+    async with running(tmp_path, BULK, one_slot) as bench:
+        for id in await bench.enqueue("small", 3):  # so that it is known how long they take
+            await bench.ended(id)
+        await bench.enqueue("small", 60)
+        await bench.until(lambda: bench.engine.commands.in_hand() >= 5, "a hand of some")
+        [id] = await bench.enqueue("urgent")
+        came = await bench.event("step_started", id)
+        began = await bench.event("action_started", id)
+        before = [
+            event.seq
+            for event in bench.heard
+            if event.type == "action_started" and came.seq < event.seq < began.seq
+        ]
+        assert len(before) <= 3, "one that ran, and what began until the lease had landed"

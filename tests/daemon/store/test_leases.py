@@ -221,6 +221,47 @@ def test_a_job_in_hand_goes_back_free_of_charge(ground: Ground) -> None:
     assert ground.take()[0].lease == 2
 
 
+SHORT_AND_LONG = {
+    "short": TaskRules(pool="p", hand=100),
+    "long": TaskRules(pool="p", hand=1),
+    "call": TaskRules(),
+}
+
+
+@pytest.mark.parametrize("first", ["long", "call"])
+@pytest.mark.parametrize("queue", ["urgent", "default"])
+def test_busy_hands_are_filled_no_further_once_something_before_waits_for_room(
+    ground: Ground, first: str, queue: str
+) -> None:
+    """Else short jobs would follow each other in every hand, and none would ever become free."""
+    ground.add(NewJob(task=first, queue=queue), *(job("short") for _ in range(5)))
+    queues = {"urgent": QueueRules(priority=100)}
+
+    def leased(slots: int, *berths: Berth) -> list[str]:
+        room = Room(slots=slots, berths={"p": berths}, tasks=SHORT_AND_LONG, queues=queues)
+        return [held.task for held in ground.do_lease(room).picked.jobs()]
+
+    assert leased(0, Berth(1, share=0.9, empty=False)) == []
+    assert leased(1, Berth(1)) == [first]
+    assert leased(0, Berth(1, share=0.9, empty=False)) == ["short"] * 5
+
+
+def test_busy_hands_are_filled_beside_what_waits_for_another_pool_or_at_its_limit(
+    ground: Ground,
+) -> None:
+    urgent = {"urgent": QueueRules(priority=100)}
+    ground.add(NewJob(task="elsewhere", queue="urgent"), NewJob(task="one", queue="urgent"))
+    ground.add(*(job("short") for _ in range(5)))
+    tasks = {
+        **SHORT_AND_LONG,
+        "elsewhere": TaskRules(pool="q", hand=1),
+        "one": TaskRules(pool="p", hand=1, concurrency=0),
+    }
+    busy = {"p": [Berth(1, share=0.9, empty=False)], "q": []}
+    room = Room(slots=1, berths=busy, tasks=tasks, queues=urgent)
+    assert [held.task for held in ground.do_lease(room).picked.jobs()] == ["short"] * 5
+
+
 def test_hands_are_filled_one_after_the_other_as_far_as_each_has_room(ground: Ground) -> None:
     ground.add(*(job() for _ in range(20)))
     tasks = {"work": TaskRules(pool="p", hand=4)}
