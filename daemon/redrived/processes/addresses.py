@@ -7,26 +7,23 @@ point into our own network.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import socket
-from concurrent.futures import ThreadPoolExecutor
+
+from redrived.processes.lookups import Lookups
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")  # NAT64: an IPv4 address in its last bytes
 
-# Threads of its own: a resolver that hangs holds up other calls at most.
-_resolver = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
+_lookups = Lookups()
 
 
-async def resolve(host: str, port: int) -> list[str]:
+async def resolve(host: str) -> list[str]:
     """All addresses of a host, in the order to try them. Raises `socket.gaierror`."""
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(
-        _resolver, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    )
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    try:
+        return [str(ipaddress.ip_address(host))]  # nobody needs to be asked
+    except ValueError:
+        return await _lookups.addresses(host)
 
 
 def is_link_local(address: str) -> bool:

@@ -174,7 +174,7 @@ async def _send(client: httpx.AsyncClient, task: HttpCall, hop: Hop) -> httpx.Re
 
 
 async def _allowed_addresses(task: HttpCall, hop: Hop) -> list[str]:
-    addresses = await resolve(hop.url.host, _port(hop.url))
+    addresses = await resolve(hop.url.host)
     if not task.allow_link_local and any(map(is_link_local, addresses)):
         raise CallRefused(f"{hop.url.host} is a link-local address; see `allow_link_local`")
     if not hop.is_own and not task.allow_private_redirects and any(map(is_private, addresses)):

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.utils import formatdate
 from typing import Any
@@ -16,7 +16,6 @@ import pytest
 
 from redrive.config.sections import HttpCall
 from redrive.rules import Evidence, Rulebook
-from redrived.processes import addresses
 from redrived.processes.http_answer import Answered, Failed
 from redrived.processes.http_call import call
 
@@ -384,10 +383,9 @@ async def test_a_host_is_reached_by_any_of_its_addresses(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.lay("/", "200 OK", body="reached")
-    resolve: Callable[..., Any] = addresses.resolve
 
-    async def two_addresses(host: str, port: int) -> list[str]:
-        return ["127.0.0.2", *await resolve("127.0.0.1", port)]
+    async def two_addresses(host: str) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]
 
     monkeypatch.setattr("redrived.processes.http_call.resolve", two_addresses)
     assert (await answer(HttpCall(url=server.url("/", "somewhere")))).text == "reached"
