@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from redrive.protocol.announcements import JobVitals
 from redrive.protocol.queries import ReadLog, ShowJob
 from redrive_tui.screens.job import JobPane
 from support import incident
@@ -22,6 +25,25 @@ async def test_it_opens_on_the_timeline_with_what_is_to_come() -> None:
         assert "240  send_invoice  ↻ Retrying (attempt 3/7)  in 41s" in stage.text
         assert "then dead" in stage.text
         assert "backoff: first 15s" in stage.text
+
+
+async def test_below_the_timeline_of_a_running_job_stands_what_it_uses() -> None:
+    source = incident.source()
+    running = next(job for job in source.jobs if job.id == 233)
+    source.details = {233: replace(incident.detail(), job=running)}
+    async with on_stage(source) as stage:
+        await stage.press("7", "tab", "enter")
+        assert "uses  " not in stage.text
+        used = JobVitals(job=233, heartbeat_at=None, cpu=130.0, memory=48 << 20, children=2)
+        for told, said in (
+            (used, "uses  cpu 130% · memory 48.0M · 3 processes"),
+            (replace(used, children=None), "uses  cpu 130% · memory 48.0M"),
+            (replace(used, cpu=None, memory=None, children=None), ""),
+        ):
+            stage.console.mirror.feel(incident.vitals("w1", told))
+            stage.console.pane.show()
+            await stage.settle()
+            assert stage.line_with("uses  ").strip(" │▌") == said
 
 
 async def test_the_tabs_go_round() -> None:

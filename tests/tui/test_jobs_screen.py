@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from redrive.lifecycle import DEAD, DONE, LEASED
 from redrive.models import Event, Job, Progress
-from redrive.protocol.announcements import JobVitals, Vitals
+from redrive.protocol.announcements import JobVitals
 from redrive.protocol.commands import Act
 from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.widgets import filter_bar
@@ -64,8 +64,7 @@ async def test_a_running_job_shows_how_far_it_is_between_two_readings() -> None:
         assert "1.0%" in stage.line_with(" long ")
 
         beat = JobVitals(job=241, heartbeat_at=None, progress=(50.0, 100.0, None))
-        vitals = Vitals(epoch="e1", at=incident.NOW, node="w1", cpu=0.0, memory=1, jobs=[beat])
-        stage.console.mirror.feel(vitals)
+        stage.console.mirror.feel(incident.vitals("w1", beat))
         stage.clock.move(2)
         await stage.settle()
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from redrive.models import Event
+from redrive.protocol.announcements import JobVitals
 from redrive.protocol.commands import ControlRedrive, Undo
 from redrive.protocol.queries import ListJobs, ListRuns, ReadLog
 from redrive.protocol.rows import Attention
@@ -230,6 +231,17 @@ async def test_what_runs_on_a_node_shows_its_progress_and_its_last_words() -> No
             words = stage.line_with("> 233").split()
             assert words[words.index("62%") :][:2] == ["62%", "ERROR"]
             assert ReadLog(id=233, tail=True, limit=TAIL) in stage.source.asked
+
+
+async def test_what_runs_on_a_node_shows_what_it_uses() -> None:
+    async with on_stage(size=(120, 30)) as stage:
+        await stage.press("7")
+        used = JobVitals(job=233, heartbeat_at=None, cpu=130.0, memory=48 << 20, children=2)
+        stage.console.mirror.feel(incident.vitals("w1", used))
+        stage.console.pane.show()
+        await stage.settle()
+        words = stage.line_with("> 233").split()
+        assert words[words.index("130%") :][:3] == ["130%", "48.0M", "3"]
 
 
 async def test_a_node_is_not_shown_with_what_another_runs() -> None:

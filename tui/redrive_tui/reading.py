@@ -8,8 +8,9 @@ import msgspec
 
 from redrive.event_words import words_of
 from redrive.models import ErrorRecord, Event, Job
+from redrive.protocol.announcements import JobVitals
 from redrive.protocol.queries import WhyReply
-from redrive.protocol.rows import GroupRow, Usage
+from redrive.protocol.rows import GroupRow
 from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import Line, Look, ago, percent, plural, size, word_of
 from redrive_tui.job_cells import error_words
@@ -142,10 +143,14 @@ def _most(name: str, counts: dict[str, int]) -> str:
     return f"{name} {shown}" if len(ranked) <= 2 else f"{name} {shown}, {len(ranked) - 2} more"
 
 
-def usage_line(usage: Usage) -> Line:
-    pids = ", ".join(str(pid) for pid in usage.pids[:4])
-    cpu, memory = percent(usage.cpu / 100), size(usage.memory)
-    return [("process  ", "title"), (f"pid {pids} · cpu {cpu} · memory {memory}", "text")]
+def usage_line(vitals: JobVitals) -> Line:
+    """What a running job uses; empty for one that has no process."""
+    if vitals.cpu is None or vitals.memory is None:
+        return []
+    used = [f"cpu {percent(vitals.cpu / 100)}", f"memory {size(vitals.memory)}"]
+    if vitals.children is not None:  # an older daemon does not tell
+        used.append(plural(vitals.children + 1, "process", "processes"))
+    return [("uses  ", "title"), (" · ".join(used), "text")]
 
 
 def command_lines(log: CommandLog, look: Look) -> list[Line]:

@@ -107,4 +107,5 @@ def _job_vitals(attempt: Attempt, usage: dict[int, Usage], now: int, engine: Eng
         progress=(made.done, made.total, made.text) if made else None,
         cpu=used.cpu if used else None,
         memory=used.memory if used else None,
+        children=used.children if used else None,
     )

@@ -1,4 +1,4 @@
-"""What attempts and the node use: processor and memory.
+"""What attempts and the node use: processor, memory, processes.
 
 One look a second at the processes that are ours, by walking down from the leaders; what
 else runs on the machine costs nothing. Orphans of a tree are not counted.
@@ -23,6 +23,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     cpu: float  # percent of one core since the last look
     memory: int  # bytes in RAM
+    children: int  # everybody but the leader
 
 
 class NodeUsage(Struct, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class Sampler:
                 usages[leader] = Usage(
                     cpu=100 * used / ticks_passed,
                     memory=sum(facts.rss for facts in members) * _PAGE,
+                    children=len(members) - 1,
                 )
         self._looked_at = now
         self._cpu_before = cpu_now

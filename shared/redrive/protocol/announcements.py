@@ -34,6 +34,7 @@ class JobVitals(Struct, frozen=True, kw_only=True, array_like=True):
     progress: tuple[float | None, float | None, str | None] | None = None
     cpu: float | None = None
     memory: int | None = None
+    children: int | None = None  # and theirs, as many as live
 
 
 class Vitals(Struct, frozen=True, kw_only=True, array_like=True):

@@ -27,6 +27,7 @@ async def test_a_tree_uses_what_its_children_use(workshop: Workshop) -> None:
 
     await eventually(is_at_work)
     assert usages[idle.tree.pid].memory < 10_000_000
+    assert [usages[pid].children for pid in pids] == [1, 0]
 
 
 async def test_who_has_gone_is_left_out(workshop: Workshop) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from redrive.protocol.announcements import Vitals
 from redrive.protocol.codec import decode_as, decode_command, decode_query, encode
 from redrive.protocol.envelope import Call
 from redrive.protocol.queries import Hello
@@ -38,6 +39,11 @@ def test_the_hello_is_understood_on_both_sockets() -> None:
     call = Call(id="1", body=msgspec.Raw(golden("Hello")))
     assert isinstance(decode_query(call), Hello)
     assert isinstance(decode_command(call), Hello)
+
+
+def test_vitals_without_children_are_those_of_an_older_daemon() -> None:
+    told = decode_as(Vitals, golden("Vitals"))
+    assert [(each.cpu, each.children) for each in told.jobs] == [(1.5, None)]
 
 
 def assert_holds(now: Any, was: Any) -> None:

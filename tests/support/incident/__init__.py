@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from support.incident.failures import groups, groups_by, redrive
-from support.incident.glance import status, welcome
+from support.incident.glance import status, vitals, welcome
 from support.incident.job_list import detail, events, jobs
 from support.incident.run_list import batches, runs, schedules
 from support.incident.times import MINUTE, NOW
 from support.recorded import Recorded
 
-__all__ = ["MINUTE", "NOW", "detail", "jobs", "redrive", "source", "status", "welcome"]
+__all__ = ["MINUTE", "NOW", "detail", "jobs", "redrive", "source", "status", "vitals", "welcome"]
 
 
 def source(**changes: object) -> Recorded:

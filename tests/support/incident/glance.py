@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from redrive.clock import SECOND
 from redrive.protocol import queries
+from redrive.protocol.announcements import JobVitals, Vitals
 from redrive.protocol.rows import Attention, DueRow, NodeRow, QueueRow
 from support.incident.times import DAY, HOUR, MINUTE, NOW
 
@@ -40,6 +41,10 @@ def status(**changes: object) -> queries.StatusReply:
         "due": due(),
     }
     return queries.StatusReply(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def vitals(node: str, *jobs: JobVitals) -> Vitals:
+    return Vitals(epoch="e1", at=NOW, node=node, cpu=0.0, memory=1, jobs=list(jobs))
 
 
 def queues() -> list[QueueRow]:

@@ -174,8 +174,12 @@ class JobPane(JobActions):
             case "events":
                 return event_lines(self.events, look)
             case _:
-                usage = [[], usage_line(reply.usage)] if reply.usage is not None else []
-                return [*timeline(reply, self.events, now, look, width), *usage]
+                lines = timeline(reply, self.events, now, look, width)
+                return [*lines, [], usage] if (usage := self._usage(reply.job)) else lines
+
+    def _usage(self, job: Job) -> Line:
+        vitals = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
+        return usage_line(vitals) if vitals is not None and job.state is LEASED else []
 
     # Tabs.
 

@@ -40,6 +40,7 @@ JOB_COLUMNS = [
     Column("RAN", 8, right=True),
     Column("CPU", 5, right=True),
     Column("MEMORY", 7, right=True, from_width=90),
+    Column("PROCS", 5, right=True, from_width=110),
     Column("BEAT", 8, right=True, from_width=96),
     Column("PROGRESS", 18, from_width=WIDE),
     Column("LAST OUTPUT", 0),
@@ -165,6 +166,7 @@ class NodesPane(JobActions):
         vitals = self.desk.mirror.vitals.get(job.node or "", {}).get(job.id)
         cpu = vitals.cpu if vitals is not None else None
         memory = vitals.memory if vitals is not None else None
+        children = vitals.children if vitals is not None else None
         ran = seconds_between(job.started_at, now) if job.started_at is not None else None
         beat = seconds_between(job.heartbeat_at, now) if job.heartbeat_at is not None else None
         progress = progress_words(job.progress)
@@ -177,6 +179,7 @@ class NodesPane(JobActions):
             [(duration(ran) if ran is not None else "in hand", "running")],
             [(percent(cpu / 100) if cpu is not None else "-", "text")],
             [(size(memory) if memory is not None else "-", "text")],
+            [(str(children + 1) if children is not None else "-", "text")],
             [(duration(beat) if beat is not None else "-", "dim")],
             [(progress, "text")],
             said,
