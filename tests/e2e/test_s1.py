@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -24,6 +25,7 @@ from support.examples import (
     story,
     wait_for_retry,
 )
+from support.interpreters import bare_venv
 
 QUICK = {"FIRST_DELAY": "0.2", "SECOND_DELAY": "0.2", "THIRD_DELAY": "0.2"}
 
@@ -119,6 +121,26 @@ def test_every_kind_of_archive_becomes_stanzas_and_metrics(example: MakeExample)
                 "retry_count": 0,
             }
     assert stanzas(ingestion) == 402
+
+
+def test_an_interpreter_with_nothing_installed_runs_the_handlers(tmp_path: Path) -> None:
+    python = bare_venv(tmp_path / "venv")
+    ingestion = Example("s1_ingest", tmp_path, LISTEN="127.0.0.1:0")
+    pool = f'[pools.default]\npython = "{python}"\n'
+    ingestion.config.write_text(ingestion.config.read_text().replace("[pools.default]\n", pool))
+    assert pool in ingestion.config.read_text()
+    ingestion.make("make_archives.py")
+    try:
+        with ingestion.start().client() as client:
+            good, corrupt = ingest(client, "good.zip"), ingest(client, "corrupt.zip")
+            client.wait(good, corrupt)
+            assert (client.run(good).status, stanzas(ingestion)) == ("COMPLETE", 100)
+            assert client.run(corrupt).status == "FAILED"
+            error = job_of(client, corrupt, "parse").error
+            assert error is not None
+            assert (error.error_type, error.category) == ("malformed_archive", "permanent")
+    finally:
+        ingestion.end()
 
 
 def test_what_never_gets_better_fails_at_once_and_keeps_its_traceback(example: MakeExample) -> None:

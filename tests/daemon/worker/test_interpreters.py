@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.interpreters import bare_venv
 from support.workers import workshop
 
 OLDEST = (3, 9)
@@ -35,18 +35,9 @@ USABLE = [python for version, python in sorted(VERSIONS.items()) if version >= O
 TOO_OLD = [python for version, python in sorted(VERSIONS.items()) if (3, 6) <= version < OLDEST]
 
 
-@pytest.fixture(scope="module")
-def bare_venv(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with nothing installed, not even pip."""
-    folder = tmp_path_factory.mktemp("venv")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    return str(folder / "bin" / "python")
-
-
-async def test_a_bare_venv_lends_the_handlers_half_of_redrive(
-    bare_venv: str, tmp_path: Path
-) -> None:
-    async with workshop(tmp_path, python=bare_venv) as shop:
+async def test_a_bare_venv_lends_the_handlers_half_of_redrive(tmp_path: Path) -> None:
+    python = bare_venv(tmp_path / "venv")
+    async with workshop(tmp_path, python=python) as shop:
         found = await shop.result("environment")
         assert found["redrive"].endswith("shared/redrive/__init__.py")
         assert not {"msgspec", "redrived"} & set(found["modules"])
