@@ -37,6 +37,7 @@ class Ear:
         self.ready_workers: list[Worker] = []
         self.reports: dict[int, wire.Report] = {}
         self.order: list[int] = []
+        self.told_at_once: list[list[wire.Report]] = []
         self.begun_jobs: list[int] = []
         self.beats: list[wire.Beat] = []
         self.marks: list[str] = []
@@ -67,6 +68,7 @@ class Ear:
     def reported(self, worker: Worker, reports: list[wire.Report]) -> None:
         self.reports.update((report.job, report) for report in reports)
         self.order += [report.job for report in reports]
+        self.told_at_once.append(reports)
         self._news.set()
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import PauseIt, ResumeIt
 from redrived import descriptors
@@ -87,6 +88,21 @@ async def test_the_store_is_asked_once_for_a_job_that_comes_alone(
             [id] = await bench.enqueue("tiny")
             assert (await bench.ended(id)).state is JobState.DONE
             assert len(asked) == before + count
+
+
+@pytest.mark.parametrize(
+    "rated", [TASKS + 'rate = "2/s"', TASKS + '[queues.default]\nrate = "2/s"']
+)
+async def test_what_a_rate_held_up_goes_on_when_it_allows_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rated: str
+) -> None:
+    monkeypatch.setattr(dispatcher, "SWEEP", 3600.0)
+    async with running(tmp_path, rated) as bench:
+        ids = await bench.enqueue("tiny", count=4)
+        for id in ids:
+            assert (await bench.ended(id)).state is JobState.DONE
+        begun = sorted(event.at for event in bench.heard if event.type == "action_started")
+        assert begun[2] - begun[0] >= SECOND
 
 
 async def test_what_may_not_run_is_looked_at_once(tmp_path: Path, asked: list[int]) -> None:

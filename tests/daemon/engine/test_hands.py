@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Act
+from redrive.protocol.commands import Act, Enqueue, JobOrder
 from redrived.api import acting
+from redrived.engine import dispatcher
 from redrived.engine.command_runner import (
     GIVE_BACK_AFTER,
     STARTED_AT_ONCE,
@@ -18,8 +22,9 @@ from redrived.engine.command_runner import (
     Slot,
 )
 from redrived.engine.definitions import COMMANDS
-from redrived.store.leases import lease
-from redrived.store.picking import Berth
+from redrived.store.leases import Leased, lease
+from redrived.store.picking import Berth, Room
+from redrived.store.unit import Unit
 from support.engine import TESTER, WITHIN, Bench, running
 
 TASKS = """
@@ -59,6 +64,54 @@ async def test_commands_leased_ahead_run_in_their_order_and_are_logged_whole(
             assert await bench.told(id) == ["step_started", "action_started", "action_completed"]
 
         assert (tmp_path / "ran").read_text().split() == [str(n) for n in range(30)]
+
+
+async def test_hands_grow_with_what_jobs_are_seen_to_take(tmp_path: Path) -> None:
+    async with running(tmp_path, '[tasks.empty]\npython = "builtins:dict"') as bench:
+
+        def hand() -> int:
+            return bench.engine.dispatcher.room().tasks["empty"].hand
+
+        assert hand() == 1
+        async with asyncio.timeout(WITHIN):
+            while hand() < 5:
+                [id] = await bench.enqueue("empty")
+                await bench.ended(id)
+
+
+LIMITED = {
+    "none": ('[tasks.tiny]\ncommand = "true"', range(2, 31)),
+    "task concurrency": ('[tasks.tiny]\ncommand = "true"\nconcurrency = 50', [1]),
+    "task rate": ('[tasks.tiny]\ncommand = "true"\nrate = "1000/s"', [1]),
+    "key": ('[tasks.tiny]\ncommand = "true"\nconcurrency_key = "{{ args.n }}"', [1]),
+    "queue concurrency": (
+        '[tasks.tiny]\ncommand = "true"\n[queues.default]\nconcurrency = 50',
+        [1],
+    ),
+    "queue rate": ('[tasks.tiny]\ncommand = "true"\n[queues.default]\nrate = "1000/s"', [1]),
+}
+
+
+@pytest.mark.parametrize(("config", "sizes"), LIMITED.values(), ids=LIMITED.keys())
+async def test_what_has_a_limit_or_a_rate_gets_hands_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, sizes: Collection[int]
+) -> None:
+    hands: list[int] = []
+
+    def noted(unit: Unit, rooms: Sequence[Room]) -> list[Leased]:
+        answers = lease(unit, rooms)
+        hands.extend(len(berth.jobs) for each in answers for berth in each.picked.berths)
+        return answers
+
+    monkeypatch.setattr(dispatcher, "lease", noted)
+    async with running(tmp_path, config) as bench:
+        taken_for_tiny(bench)
+        orders = [JobOrder(args={"n": n}) for n in range(30)]
+        for id in await bench.order(Enqueue(task="tiny", orders=orders)):
+            await bench.ended(id)
+
+    assert sum(hands) >= 30
+    assert max(hands) in sizes
 
 
 async def test_a_command_that_is_over_waits_for_no_garbage_collector(tmp_path: Path) -> None:

@@ -49,6 +49,18 @@ async def test_a_job_that_counts_as_begun_is_not_announced(shop: Workshop, tmp_p
     assert shop.ear.begun_jobs == []
 
 
+async def test_what_has_ended_is_told_within_five_milliseconds_of_work(shop: Workshop) -> None:
+    """By the thread that works: the other one watches only where the daemon waits for more."""
+    ear = shop.ear
+    jobs = [shop.job("spin", milliseconds=0.5) for _ in range(200)]
+    for job in jobs:
+        shop.worker.hand([job], None, begun=True)
+    await ear.until(lambda: len(ear.order) == len(jobs))
+
+    for reports in ear.told_at_once:
+        assert sum(report.took for report in reports[:-1]) <= 5_000  # microseconds
+
+
 async def test_every_job_is_either_run_or_given_back_never_both(shop: Workshop) -> None:
     ear = shop.ear
     handed = 0
