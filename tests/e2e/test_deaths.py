@@ -197,3 +197,17 @@ max_lost = 100000
         daemon.hang_up()
         assert daemon.stop() == 0
         daemon.check_store()
+
+
+def test_who_outlived_its_attempt_is_gone_while_the_daemon_works(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        marks = {"REDRIVE_STORE": f"{daemon.ask.hello().store}.n1", "REDRIVE_ATTEMPT": "99.99"}
+        id = daemon.enqueue("runaway", path="outlived", env=marks)
+        outlived = daemon.noted_pid("outlived")
+        eventually(lambda: not is_alive(outlived), "it is gone")
+        told = f"outlived their attempts: [{outlived}]"
+        eventually(lambda: told in daemon.log.read_text(), "it is told")
+        assert daemon.told(id)[-1] == "action_started"  # the job itself goes on
+        daemon.ask.act("kill", id)
+        daemon.until_ended(id)
