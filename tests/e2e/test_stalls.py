@@ -28,6 +28,11 @@ python = "handlers:beat_and_hang"
 heartbeat = { from = "job", every = "50ms", stalled_after = "500ms" }
 grace = "300ms"
 retry = "soon"
+[tasks.complete_late]
+python = "handlers:complete_late"
+heartbeat = { from = "job", every = "50ms", stalled_after = "500ms" }
+grace = "20s"
+retry = "soon"
 [tasks.beat_for]
 python = "handlers:beat_for"
 heartbeat = { from = "job", every = "50ms", stalled_after = "1s" }
@@ -69,6 +74,31 @@ def test_f04_a_worker_stopped_for_too_long_is_replaced_and_changes_nothing(tmp_p
             "action_completed",
         ]
         assert not is_alive(worker)
+
+
+def test_f04_what_a_stopped_worker_completes_too_late_changes_nothing(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + WATCHED, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue("complete_late", path="pids")
+        worker = daemon.noted_pid("pids")
+        os.kill(worker, signal.SIGSTOP)
+        daemon.until_told(id, "action_stalled")
+        # It is woken to be ended, and has all its grace to complete.
+        eventually(lambda: "late" in daemon.wrote("pids"), "the first attempt completes")
+        job = daemon.until_ended(id)
+
+        assert (job.state, job.attempts, job.result) == (JobState.DONE, 2, {"attempt": 2})
+        told = [kind for kind in daemon.told(id) if kind not in ("heartbeat_late", "late_result")]
+        assert told[1:] == [
+            "action_started",
+            "action_stalled",
+            "action_error",
+            "step_retry",
+            "action_started",
+            "action_completed",
+        ]
+        history = daemon.ask.show_job(id).history
+        assert [each.outcome for each in history] == ["stalled", "done"]
 
 
 # The whole minute is for whoever has one: REDRIVE_STOP_SECONDS=60.
