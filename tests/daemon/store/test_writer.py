@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from sqlalchemy import Connection, event
 
 from redrive.errors import NotFound, RedriveError, TryLater
 from redrived.store import jobs
@@ -153,6 +154,24 @@ async def test_an_answer_comes_after_the_commit_and_after_its_announcement(
 
     assert seen == [(True, False)]
     assert ground.job(placed.id).task == "work"
+
+
+async def test_after_an_error_in_a_transaction_the_next_group_has_a_sound_connection(
+    opened: OpenStore, ground: Ground
+) -> None:
+    """The rollback fails as well: what the first group did is still open on its connection."""
+    assert await opened.add() == [1]
+
+    def break_down(connection: Connection) -> None:
+        raise OSError("the connection broke")
+
+    event.listen(opened.store.database.writers, "rollback", break_down, once=True)
+    with pytest.raises(OSError, match="the connection broke"):
+        await opened.store.submit(add_then_fail_if_bad, "bad")
+
+    await opened.add()
+    assert len(await opened.ids()) == 2
+    check(ground)
 
 
 async def test_a_listener_that_fails_keeps_nobody_waiting(opened: OpenStore) -> None:
