@@ -5,6 +5,8 @@ A real daemon runs ten thousand commands that sleep; one process sends the sign 
 Noticed is when `action_stalled` is written, counted from the last sign of life. The daemon needs
 four open files a command; where it may not have them there are fewer commands.
 
+A worker that is killed is noticed at once: `action_lost` is written so long after its SIGKILL.
+
     PYTHONPATH=tests python bench/stalls.py [--commands 10000]
 """
 
@@ -12,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
+import signal
 import socket
 import tempfile
 import time
@@ -48,6 +52,27 @@ command = ["sleep", "3600"]
 heartbeat = {{{{ from = "notify", every = "{EVERY:g}s", stalled_after = "{STALLED_AFTER:g}s" }}}}
 grace = "1s"
 """
+KILLED = 20  # workers, one after the other
+LOSING = """
+[daemon]
+name = "bench"
+state_dir = "./state"
+runtime_dir = "./run"
+shutdown_grace = "1s"
+[pools.default]
+path = ["."]
+[tasks.hang]
+python = "hanging:hang"
+"""
+HANGING = """
+import os, time
+
+def hang(path):
+    with open(path + ".new", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(path + ".new", path)
+    time.sleep(3600)
+"""
 
 
 def beat(folder: Path, forgotten: int, last_words: Connection) -> None:
@@ -56,7 +81,7 @@ def beat(folder: Path, forgotten: int, last_words: Connection) -> None:
     Tells when each of those was last heard of, by its job; beats until it is killed.
     """
     mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    ears = sorted(folder.glob("*.notify"), key=job_of)
+    ears = ears_of(folder)
     last = {}
     for turn in range(1_000_000):
         began = time.monotonic()
@@ -70,6 +95,11 @@ def beat(folder: Path, forgotten: int, last_words: Connection) -> None:
                 last[job_of(ear)] = time.time()
         if turn == 1:
             last_words.send(last)
+
+
+def ears_of(folder: Path) -> list[Path]:
+    """The sockets of the commands that have been started."""
+    return sorted(folder.glob("*.notify"), key=job_of)
 
 
 def job_of(ear: Path) -> int:
@@ -140,6 +170,8 @@ def measure(folder: Path, chosen: argparse.Namespace) -> None:
         with Client(daemon.config, timeout=PATIENCE) as client:
             client.enqueue_many("sleep", (JobOrder() for _ in range(commands)))
             eventually(lambda: running(client) == commands, "all of them run", within=120)
+            attempts = folder / "run" / "attempts"
+            eventually(lambda: len(ears_of(attempts)) == commands, "they are started", within=120)
             seq = client.status().seq
             with beating(daemon, forgotten) as last:
                 assert daemon.process is not None
@@ -163,7 +195,32 @@ def measure(folder: Path, chosen: argparse.Namespace) -> None:
             report.add("CPU of the daemon while all beat", busy, "% of a core")
     finally:
         end(daemon)
+    (folder / "losing").mkdir()
+    lost = noticed_lost(folder / "losing", KILLED)
+    report.add("a killed worker noticed after, p50", lost[len(lost) // 2], "ms")
+    report.add("the same, the last of them", lost[-1], "ms", goal=at_most(1000))
     report.write(chosen)
+
+
+def noticed_lost(folder: Path, times: int) -> list[float]:
+    """Milliseconds from the SIGKILL of a worker to `action_lost`, the longest last."""
+    (folder / "hanging.py").write_text(HANGING)
+    daemon = Daemon(folder, base=LOSING).start()
+    took: list[float] = []
+    try:
+        with Client(daemon.config) as client:
+            for n in range(times):
+                pid = folder / f"{n}.pid"
+                job = client.enqueue("hang", {"path": str(pid)}).id
+                eventually(pid.exists, "the handler runs")
+                at = time.time()
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+                client.wait(job)
+                [lost] = told(client, "action_lost", 0)[n:]
+                took.append((lost.at / SECOND - at) * 1000)
+    finally:
+        end(daemon)
+    return sorted(took)
 
 
 def running(client: Client) -> int:
