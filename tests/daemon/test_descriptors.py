@@ -41,7 +41,11 @@ def test_work_stops_before_connections_do_and_both_go_on(few: int) -> None:
         take_until(False)
         take_until(True)
         left = 512 - len(os.listdir("/proc/self/fd"))
-        assert 16 < left < 64
+        assert 32 < left <= 64
+        for one in taken[::2]:  # what is free is counted, wherever it lies
+            os.close(one)
+        del taken[::2]
+        assert not descriptors.are_nearly_gone()
     finally:
         for one in taken:
             os.close(one)
