@@ -32,6 +32,7 @@ from redrive.blocking import Client
 from redrive.clock import SECOND
 from redrive.models import Event
 from redrive.protocol.commands import JobOrder
+from redrived import descriptors
 from support.daemon import Daemon, eventually
 
 EVERY = 5.0  # seconds between the signs of life of one command
@@ -39,7 +40,7 @@ STALLED_AFTER = 20.0  # seconds
 FORGOTTEN = 100
 PATIENCE = 150.0  # seconds for an answer, and for the end of the forgotten
 OPEN_FILES = 4  # for each command
-ITS_OWN = 500  # the daemon's
+ITS_OWN = descriptors.KEPT + 200  # what no attempt may take, and what it has open itself
 CONFIG = f"""
 [daemon]
 name = "bench"
