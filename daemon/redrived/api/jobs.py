@@ -14,9 +14,11 @@ from redrive.policy import RetryPolicy, timeline
 from redrive.protocol.codec import encode_told, that_fit
 from redrive.protocol.envelope import ROOM
 from redrive.protocol.queries import GroupPage, JobPage, JobReply, ListGroups, ListJobs, ShowJob
-from redrive.protocol.rows import Plan
+from redrive.protocol.rows import Plan, Usage
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
+from redrived.processes import proc
+from redrived.processes.resources import PAGE, living
 from redrived.store import events, groups, jobs
 from redrived.store.filtering import where
 from redrived.store.listing import listed
@@ -96,7 +98,24 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
         plan=plan(job, policy, engine.clock.now()),
         policy=describe(policy),
         next=next_step(job),
+        usage=_usage(engine, job.id),
         as_of=head,
+    )
+
+
+def _usage(engine: Engine, id: int) -> Usage | None:
+    """What it uses that runs here; of the processor on average, since its process began."""
+    attempt = engine.attempts.get(id)
+    leaders = attempt.executor.pids() if attempt else []
+    members = [facts for leader in leaders for facts in living(leader)]
+    if not members:
+        return None
+    age = max(1, proc.ticks() - members[0].started)
+    return Usage(
+        pids=[facts.pid for facts in members],
+        cpu=100 * sum(facts.cpu for facts in members) / age,
+        memory=sum(facts.rss for facts in members) * PAGE,
+        at=engine.clock.now(),
     )
 
 

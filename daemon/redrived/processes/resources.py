@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from redrived.processes import proc
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -45,13 +45,13 @@ class Sampler:
         cpu_now: dict[tuple[int, int], int] = {}
         usages: dict[int, Usage] = {}
         for leader in leaders:
-            if members := _walk(leader):
+            if members := living(leader):
                 times = {(facts.pid, facts.started): facts.cpu for facts in members}
                 used = sum(cpu - self._cpu_before.get(who, 0) for who, cpu in times.items())
                 cpu_now |= times
                 usages[leader] = Usage(
                     cpu=100 * used / ticks_passed,
-                    memory=sum(facts.rss for facts in members) * _PAGE,
+                    memory=sum(facts.rss for facts in members) * PAGE,
                     children=len(members) - 1,
                 )
         self._looked_at = now
@@ -66,8 +66,8 @@ class Sampler:
         )
 
 
-def _walk(leader: int) -> list[proc.Stat]:
-    """The living of a tree, its leader first."""
+def living(leader: int) -> list[proc.Stat]:
+    """The processes of a tree, its leader first."""
     found: list[proc.Stat] = []
     waiting = [leader]
     while waiting:

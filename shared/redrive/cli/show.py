@@ -85,7 +85,7 @@ def _print_job(reply: JobReply) -> None:
             ("node", job.node),
             ("progress", job.progress and _json(plain(job.progress))),
             ("uses", reply.usage and f"pids {', '.join(map(str, reply.usage.pids))},"
-             f" cpu {reply.usage.cpu:.0f}%, memory {words.size(reply.usage.memory)}"),
+             f" cpu {reply.usage.cpu:.0f}% on average, memory {words.size(reply.usage.memory)}"),
             ("result", _json(job.result)),
             ("note", reply.history[-1].result_note if reply.history else None),
             ("metrics", _json(job.metrics or None)),

@@ -10,7 +10,9 @@ import pytest
 from redrive.fingerprint import fingerprint
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act
+from redrive.protocol.queries import ShowJob
 from redrived.api import acting
+from redrived.api.jobs import show_job
 from redrived.engine.attempt import Ending
 from redrived.processes.pool_worker import Worker
 from redrived.store import actions, events
@@ -411,6 +413,23 @@ async def test_a_running_job_can_be_ended(folder: Path, task: str, verb: str, ev
         assert job.state is JobState.CANCELLED
         last = (await bench.event(event, id)).data
         assert last["by"] == "tester"
+
+
+@pytest.mark.parametrize("task", ["sleep", "hang"])
+async def test_what_a_running_job_uses_is_shown_and_of_no_other(folder: Path, task: str) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue(task)
+        await soon(lambda: bench.engine.attempts.get(id) is not None, "it runs")
+        attempt = bench.engine.attempts.get(id)
+        assert attempt is not None
+        usage = (await show_job(bench.engine, TESTER, ShowJob(id=id))).usage
+        assert usage is not None
+        assert usage.pids == attempt.executor.pids()
+        assert usage.memory > 100_000
+        assert 0 <= usage.cpu < 300
+        await acting.act(bench.engine, TESTER, Act(verb="kill", ids=[str(id)]))
+        await bench.ended(id)
+        assert (await show_job(bench.engine, TESTER, ShowJob(id=id))).usage is None
 
 
 @pytest.mark.parametrize("task", ["sleep", "hang"])
