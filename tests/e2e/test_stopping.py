@@ -58,6 +58,17 @@ def test_f06_who_hides_his_environment_is_caught_by_what_he_prints_to(tmp_path: 
             assert escaped in daemon.events(id)[-1].data["escaped"]
 
 
+def test_f06_who_hides_does_not_outlive_a_daemon_that_was_killed(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS + HIDING.format(timeout="60s"), HANDLERS) as daemon:
+        daemon.start()
+        daemon.enqueue("hide")
+        escaped = daemon.noted_pid("hidden")
+        daemon.pull_the_plug()
+        assert is_alive(escaped)
+        daemon.start()
+        assert not is_alive(escaped)
+
+
 def test_f06_who_hides_does_not_outlive_his_attempt(tmp_path: Path) -> None:
     with trial(tmp_path, TASKS + HIDING.format(timeout="1s"), HANDLERS) as daemon:
         daemon.start()

@@ -121,7 +121,7 @@ class Engine:
         self.python.when_ran.append(self.measures.ran)
         self.attempts.when_over.append(lambda over: self.measures.over(over, clock.monotonic()))
         store.landed.append(self.measures.landed)
-        self.rescuer = Rescuer(store, self.settler, self.trees, node)
+        self.rescuer = Rescuer(store, self.settler, self.trees, self.outputs, node)
         self.disk = Disk(store, timers, state_dir, self.outputs)
         self.leadership = Leadership(store, timers, clock)
         self.pruner = Pruner(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from redrived.engine.attempt import Ending
 from redrived.engine.settler import Settler
+from redrived.processes.output import Outputs
 from redrived.processes.tree import Trees
 from redrived.store.rescue import LeftBehind, left_behind
 from redrived.store.store import Store
@@ -20,14 +21,17 @@ log = logging.getLogger(__name__)
 
 
 class Rescuer:
-    def __init__(self, store: Store, settler: Settler, trees: Trees, node: str) -> None:
+    def __init__(
+        self, store: Store, settler: Settler, trees: Trees, outputs: Outputs, node: str
+    ) -> None:
         self._store = store
         self._settler = settler
         self._trees = trees
+        self._outputs = outputs
         self._node = node
 
     async def start(self) -> None:
-        ended = await self._trees.end_leftovers()
+        ended = await self._trees.end_leftovers(self._outputs.folder)
         if ended.killed:
             log.warning("ended %d processes of an earlier daemon", len(ended.killed))
         if ended.unkillable:

@@ -96,8 +96,8 @@ class Outputs:
 
     def __init__(self, state_dir: Path) -> None:
         self.trouble = ""  # why what is printed is not kept just now, as on a full disk
-        self._folder = str(state_dir / "outputs")
-        self._slots = Slots(f"{self._folder}/slots")
+        self.folder = str(state_dir / "outputs")
+        self._slots = Slots(f"{self.folder}/slots")
         self._null = os.open(os.devnull, FLAGS)
         # Written by the main loop only.
         self._live: dict[tuple[int, int], Output] = {}
@@ -184,14 +184,14 @@ class Outputs:
         """The jobs are gone, and so is what they wrote. Slow: not for the main loop."""
         wanted = set(jobs)
         for thousand in {job // 1000 for job in wanted}:
-            for path, job, _ in _files_in(f"{self._folder}/{thousand}"):
+            for path, job, _ in _files_in(f"{self.folder}/{thousand}"):
                 if job in wanted:
                     _remove(path)
 
     def prune(self, before: float) -> int:
         """Remove what was last written before that time (Unix). Slow: not for the main loop."""
         removed = 0
-        for folder in _folders_in(self._folder):
+        for folder in _folders_in(self.folder):
             for path, job, execution in _files_in(folder):
                 if (job, execution) not in self._live and _last_written(path) < before:
                     _remove(path)
@@ -233,7 +233,7 @@ class Outputs:
         self.trouble = reason
 
     def _path(self, job: int, execution: int) -> str:
-        return f"{self._folder}/{job // 1000}/{job}.{execution}"
+        return f"{self.folder}/{job // 1000}/{job}.{execution}"
 
 
 def _cut(file: int, limit: int) -> None:

@@ -109,6 +109,17 @@ def prints_to(pid: int) -> set[FileId]:
     return found
 
 
+def prints_below(pid: int, folder: str) -> bool:
+    """Whether its stdout or stderr is a file in that folder, a path without links."""
+    for stream in (1, 2):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{stream}").startswith(f"{folder}/"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def ids_of(path: str) -> list[FileId]:
     """Of the file that is there now, if there is one."""
     try:

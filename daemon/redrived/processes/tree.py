@@ -174,9 +174,11 @@ class Trees:
                     pid: known for pid, known in self._printing.items() if known[1] is not tree
                 }
 
-    async def end_leftovers(self) -> Ended:
-        """Kill what an earlier daemon left running: all with our mark."""
-        return await self._kill(self._leftovers)
+    async def end_leftovers(self, outputs: str) -> Ended:
+        """Kill what an earlier daemon left running: all with our mark, and whoever has cleared it
+        and prints into the folder that is for our outputs.
+        """
+        return await self._kill(lambda: self._leftovers(os.path.realpath(outputs)))
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""
@@ -201,11 +203,14 @@ class Trees:
             roots.update(census.members(session))
         return census.family(roots, lambda pid: self._is_not_to_be_touched(pid, tree))
 
-    async def _leftovers(self) -> Processes:
+    async def _leftovers(self, outputs: str) -> Processes:
+        def is_left(pid: int) -> bool:
+            return self._owner_mark in proc.environment(pid) or proc.prints_below(pid, outputs)
+
         def look() -> Processes:
             census = Census(proc.everybody())
             mine = census.family(held, lambda pid: False).keys()
-            roots = {pid for pid in census.table if self._owner_mark in proc.environment(pid)}
+            roots = set(filter(is_left, census.table))
             return census.family(roots, lambda pid: pid in self._untouchable or pid in mine)
 
         held = list(self._held)

@@ -293,7 +293,7 @@ async def test_the_leftovers_of_a_killed_daemon_are_ended(workshop: Workshop) ->
     doomed.kill()
     await eventually(lambda: doomed.poll() is not None)
 
-    ended = await Trees(workshop.owner).end_leftovers()
+    ended = await Trees(workshop.owner).end_leftovers(workshop.outputs.folder)
 
     assert len(ended.killed) == 6
     assert leader.pid in ended.killed
@@ -305,7 +305,7 @@ async def test_the_leftovers_of_a_killed_daemon_are_ended(workshop: Workshop) ->
 
 async def test_leftovers_of_another_node_are_not_ours(workshop: Workshop) -> None:
     run = workshop.running(["sleep", "300"])
-    await Trees("somebody else").end_leftovers()
+    await Trees("somebody else").end_leftovers(str(workshop.folder / "elsewhere"))
     assert is_alive(run.tree.pid)
     await run.end(grace=0)
 
