@@ -5,7 +5,7 @@ with two worker processes on SQLite, WAL and fsync; PgQueuer on an embedded Post
 synchronous commit, two processes, a thousand at a time; Celery on a Redis that writes
 nothing for a request, and on one that syncs each write (it is asked to enqueue only). Jobs are
 enqueued first and drained then: one by one by one client, by eight at once, and in bulk. At last
-a trickle: jobs that arrive one by one and are run at once.
+a trickle: jobs that arrive one by one and are run at once, by redrive and by Huey.
 
     PYTHONPATH=tests python bench/throughput.py [--jobs 100000] [--each 1000] [--rounds 3]
 """
@@ -68,11 +68,14 @@ def huey(folder: Path, chosen: argparse.Namespace) -> Rates:
         ONE: peers.one_by_one(command, folder, 1, chosen.each),
         MANY: peers.one_by_one(command, folder, CLIENTS, chosen.each),
     }
-    consumer = [str(peers.BIN / "huey_consumer"), "huey_tasks.huey"]
-    consumer += ["--workers", "2", "--worker-type", "process", "--delay", "0.001"]
-    with peers.running(consumer, folder):
+    with peers.running(consumer(), folder):
         rates[DRAIN] = float(peers.output(peers.program("huey_drain.py"), folder))
     return rates
+
+
+def consumer() -> list[str]:
+    command = [str(peers.BIN / "huey_consumer"), "huey_tasks.huey"]
+    return [*command, "--workers", "2", "--worker-type", "process", "--delay", "0.001"]
 
 
 def pgqueuer(folder: Path, chosen: argparse.Namespace) -> Rates:
@@ -148,19 +151,39 @@ def wording(what: str) -> str:
 def trickle(report: Report, seconds: float) -> None:
     count = round(seconds * TRICKLE)
     with tempfile.TemporaryDirectory(prefix="redrive-") as name:
-        folder = Path(name)
-        with ours.running(a_daemon(folder)) as daemon:
-            asyncio.run(send(daemon.config, 100))
-            eventually(lambda: len(ages(folder / "ages")) == 100, "the workers are warm")
-            assert daemon.process is not None
-            before = cpu_seconds(daemon.process.pid)
-            asyncio.run(send(daemon.config, count, TRICKLE))
-            eventually(lambda: len(ages(folder / "ages")) == count + 100, "all have started")
-            spent = cpu_seconds(daemon.process.pid) - before
-        measured = ages(folder / "ages")
+        measured, spent = trickle_of_redrive(Path(name), count)
     report.add(f"trickle of {TRICKLE} jobs/s, enqueue → start, p50", at(0.5, measured), "ms")
     report.add("the same, p99", at(0.99, measured), "ms")
     report.add("the same, CPU of the daemon", 1e6 * spent / count, "µs a job")
+    try:
+        with tempfile.TemporaryDirectory(prefix="redrive-") as name:
+            theirs = trickle_of_huey(Path(name), count)
+    except peers.Absent:
+        return  # said before
+    report.add("the same, p50, Huey", at(0.5, theirs), "ms")
+    report.add("the same, p99, Huey", at(0.99, theirs), "ms")
+
+
+def trickle_of_redrive(folder: Path, count: int) -> tuple[list[float], float]:
+    """How old the jobs were when they started, and the seconds of processor for all."""
+    with ours.running(a_daemon(folder)) as daemon:
+        asyncio.run(send(daemon.config, 100))
+        eventually(lambda: len(ages(folder / "ages")) == 100, "the workers are warm")
+        assert daemon.process is not None
+        before = cpu_seconds(daemon.process.pid)
+        asyncio.run(send(daemon.config, count, TRICKLE))
+        eventually(lambda: len(ages(folder / "ages")) == count + 100, "all have started")
+        return ages(folder / "ages"), cpu_seconds(daemon.process.pid) - before
+
+
+def trickle_of_huey(folder: Path, count: int) -> list[float]:
+    peers.install("Huey", "huey")
+    with peers.running(consumer(), folder):
+        peers.output(peers.program("huey_send.py", 100, TRICKLE), folder)
+        eventually(lambda: len(ages(folder / "ages")) == 100, "the workers are warm")
+        peers.output(peers.program("huey_send.py", count, TRICKLE), folder)
+        eventually(lambda: len(ages(folder / "ages")) == count + 100, "all have started")
+        return ages(folder / "ages")
 
 
 def main() -> None:

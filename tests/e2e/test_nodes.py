@@ -350,7 +350,7 @@ def test_a_second_node_of_a_name_is_refused_until_the_first_is_gone(two: Nodes) 
         assert "a node named a is alive" in words
         assert "give this one a name of its own" in words
         id = two["a"].enqueue("hang_once", path=str(two.folder / "pid"))
-        two["a"].until_told(id, "action_started")
+        eventually((two.folder / "pid").exists, "the handler hangs, not only its worker has it")
         two["b"].stop()
         two["a"].signal(signal.SIGSTOP)
 
