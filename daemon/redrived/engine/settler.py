@@ -46,6 +46,7 @@ from redrived.engine.evidence import (
 from redrived.engine.job_facts import facts_of
 from redrived.processes import wire
 from redrived.processes.command import Exit
+from redrived.seldom import Seldom
 from redrived.store.give_back import GivenBack, give_back
 from redrived.store.picking import InHand
 from redrived.store.settle import Completed, complete, end
@@ -69,6 +70,7 @@ class Settler:
         self._store = store
         self._breakers = breakers
         self._clock = clock
+        self._seldom = Seldom(log)
 
     # ---- ends --------------------------------------------------------------------------------
 
@@ -256,7 +258,8 @@ class Settler:
 
     def put_off(self, job: InHand, began_at: int | None, why: RedriveError) -> None:
         """What it needs cannot be had just now: it waits a moment, at no cost."""
-        log.warning("job %d waits: %s (%s)", job.id, why.message, why.hint)
+        text = "job %d waits, and is tried again every %g s: %s (%s)"
+        self._seldom.warn(text, job.id, PUT_OFF, why.message, why.hint, about=why.message)
         now = self._clock.now()
         later = now + round(PUT_OFF * SECOND)
         self._interrupted(job, now, why.message, began_at=began_at, available_at=later)

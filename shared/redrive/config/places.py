@@ -25,12 +25,14 @@ from redrive.token_file import read_token
 
 LONGEST_SOCKET_PATH = 107  # bytes; the kernel's limit
 _STAGED = len("/.xxxxxxxx/s")  # where a socket is bound, before it is moved beside that folder
+_LONGEST_NOTICE = len("/attempts/9999999999.999.notify")  # of a job and its lease
 
 _Noun = Literal["a file", "a folder", "a program"]
 
 
 def check_places(config: Config, environ: Mapping[str, str], problems: Problems) -> None:
     _check_bus(config, environ, problems)
+    _check_notices(config, environ, problems)
     if config.http and config.http.token_file:
         _check_token(config.http.token_file, problems)
     if config.console.keymap:
@@ -55,6 +57,17 @@ def _check_bus(config: Config, environ: Mapping[str, str], problems: Problems) -
             _check_socket(folder / name, ("daemon", "runtime_dir"), problems)
         elif address.startswith("ipc://"):
             _check_socket(Path(address.removeprefix("ipc://")), ("bus", name), problems)
+
+
+def _check_notices(config: Config, environ: Mapping[str, str], problems: Problems) -> None:
+    """Commands that beat have a socket each, with a longer name than those of the bus."""
+    folder = runtime_dir(config, environ).absolute()
+    longest = len(os.fsencode(folder)) + _LONGEST_NOTICE
+    for name, task in config.tasks.items():
+        if task.heartbeat and task.heartbeat.source == "notify" and longest > LONGEST_SOCKET_PATH:
+            excess = longest - LONGEST_SOCKET_PATH
+            text = f"$NOTIFY_SOCKET below {folder} may have {excess} bytes too many, expected a "
+            problems.doubt(("tasks", name, "heartbeat"), f"{text}shorter [daemon] runtime_dir")
 
 
 def _uses_tcp(bus: Bus) -> bool:

@@ -166,3 +166,23 @@ async def test_calls_wait_while_descriptors_are_few(
         bench.engine.dispatcher.wake()
 
         assert (await bench.event("action_error", call)).job == call
+
+
+async def test_what_one_command_alone_cannot_have_holds_up_no_other(tmp_path: Path) -> None:
+    config = """
+[tasks.beats]
+command = ["true"]
+heartbeat = { from = "notify", stalled_after = "1m" }
+[tasks.run]
+command = ["true"]
+"""
+    folder = tmp_path / ("too-long-for-a-socket-" * 4)
+    folder.mkdir()
+    async with running(folder, config) as bench:
+        waiting = await bench.enqueue("beats", 12)
+        for id in await bench.enqueue("run", 10):
+            assert (await bench.ended(id)).state is JobState.DONE
+        for id in waiting:
+            told = await bench.event("job_interrupted", id)
+            assert str(told.data["by"]).startswith("cannot make it ready now: ")
+        assert bench.engine.commands.trouble is None

@@ -76,6 +76,12 @@ MISSING = [
         "expected a shorter path"),
     ),
     (
+        f'[daemon]\nruntime_dir = "/{"r" * 80}"\n[tasks.t]\ncommand = ["true"]\n'
+        'heartbeat = { from = "notify" }',
+        (f"5: tasks.t.heartbeat: $NOTIFY_SOCKET below /{'r' * 80} may have 5 bytes too many, "
+        "expected a shorter [daemon] runtime_dir"),
+    ),
+    (
         f'[bus]\nquery = "ipc:///run/{"q" * 110}"',
         (f"2: bus.query: the socket /run/{'q' * 110} would have 8 bytes too many, "
         "expected a shorter path"),
