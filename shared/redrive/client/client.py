@@ -83,9 +83,18 @@ class AsyncClient:
         if type(request) in _CHANGES:
             return await self._changes.ask(request, id=id, timeout=seconds)
         try:
-            return await self._queries.ask(request, id=id, timeout=seconds)
+            return await self._question(request, id, seconds)
         except AnswerLost as lost:
             raise lost.of_a_question(self.addresses.hint) from None
+
+    async def _question(self, request: Request, id: str, seconds: float) -> Any:
+        """Asked twice where the daemon goes away meanwhile: it may be back, and nothing is done."""
+        try:
+            return await self._queries.ask(request, id=id, timeout=seconds)
+        except AnswerLost as lost:
+            if lost.is_silent:
+                raise
+        return await self._queries.ask(request, id=id, timeout=seconds)
 
     async def fate(self, request: str) -> queries.FateReply:
         """What became of the request with this id."""
