@@ -76,8 +76,8 @@ MISSING = [
         "expected a shorter path"),
     ),
     (
-        f'[daemon]\nruntime_dir = "/{"r" * 80}"\n[tasks.t]\ncommand = ["true"]\n'
-        'heartbeat = { from = "notify" }',
+        (f'[daemon]\nruntime_dir = "/{"r" * 80}"\n[tasks.t]\ncommand = ["true"]\n'
+        'heartbeat = { from = "notify" }'),
         (f"5: tasks.t.heartbeat: $NOTIFY_SOCKET below /{'r' * 80} may have 5 bytes too many, "
         "expected a shorter [daemon] runtime_dir"),
     ),
