@@ -125,11 +125,11 @@ def _unkillable(engine: Engine) -> Iterator[Check]:
 
 
 def _output(engine: Engine) -> Iterator[Check]:
-    if trouble := engine.outputs.look():
+    if engine.outputs.look():
         yield Check(
             name="output",
             ok=False,
-            text=f"what jobs print is not kept just now: {trouble}",
+            text=engine.outputs.complaint,
             hint="let the daemon write there again; nobody is taken for silent meanwhile",
         )
 

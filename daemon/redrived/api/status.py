@@ -160,8 +160,7 @@ def attention(
         found.append(_error("commands", f"{no_room.message}: {no_room.hint}", "", "nodes"))
     found.extend(_unkillable(engine))
     if engine.outputs.trouble:
-        text = f"what jobs print is not kept just now: {engine.outputs.trouble}"
-        found.append(_error("output", text, "", "nodes"))
+        found.append(_error("output", engine.outputs.complaint, "", "nodes"))
     for row in queues:
         dead = row.states.get("dead", 0)
         if dead:

@@ -47,16 +47,16 @@ class Rescuer:
 
     def settle(self, left: Sequence[LeftBehind]) -> None:
         """Nobody runs these any more. One row that makes no sense holds up no other."""
+        self._settler.gave_back([each.job for each in left if each.started_at is None])
         for each in left:
+            if each.started_at is None:
+                continue
             try:
                 self._settle(each)
             except Exception as problem:  # noqa: BLE001 - told in the log and to the job
                 self._settler.put_aside(each.job, problem)
 
     def _settle(self, left: LeftBehind) -> None:
-        if left.started_at is None:
-            self._settler.gave_back([left.job])
-            return
         try:
             ending = Ending(left.ending) if left.ending else None
         except ValueError:

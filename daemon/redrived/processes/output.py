@@ -129,6 +129,11 @@ class Outputs:
             self.trouble = ""
         return self.trouble
 
+    @property
+    def complaint(self) -> str:
+        """The trouble as a sentence, if there is one."""
+        return f"what jobs print is not kept just now: {self.trouble}" if self.trouble else ""
+
     def finish(self, output: Output, limit: int) -> None:
         """The attempt is gone; what it wrote is kept up to the limit."""
         del self._live[output.job, output.execution]
