@@ -1,7 +1,8 @@
 """The daemon, for scripts and threads: `AsyncClient` and a loop for it.
 
-The loop runs in whoever waits for an answer. Only when a second thread asks meanwhile does it
-get a thread of its own, and keeps it: each way through one costs as much as a small request.
+Whoever waits for an answer reads it, or lets the loop run for it. Only when a second thread asks
+meanwhile does the loop get a thread of its own, and keeps it: each way through one costs as much
+as a small request.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from redrive.client import Addresses, AsyncClient, Told
+from redrive.client.channel import NotConnected
 from redrive.client.client import TIMEOUT
+from redrive.client.here import Here, through
 from redrive.config import Config
 from redrive.errors import UsageProblem
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Asking = Callable[[AsyncClient], Coroutine[Any, Any, T]]
 
 
 class Client:
@@ -36,7 +41,9 @@ class Client:
     ) -> None:
         self._client = AsyncClient(config, timeout=timeout, name=name)
         # Not epoll: a child made by fork shares that, and deafens us when it lets go of its copy.
-        self._loop = asyncio.SelectorEventLoop(selectors.PollSelector())
+        selector = selectors.PollSelector()
+        self._loop = asyncio.SelectorEventLoop(selector)
+        self._here = Here(self._client, selector, self._complete)
         self._process = os.getpid()
         self._turn = threading.Condition()
         self._runner: int | None = None  # the thread of the caller in which the loop runs
@@ -59,10 +66,9 @@ class Client:
                 return
             self._refuse_in_between()
             self._is_closed = True
-            end = self._end()
-            answer = self._begin(end)
+            answer = self._begin(self._end)
         if answer is None:
-            self._run_here(end)
+            self._run_here(self._end)
         else:
             _wait_for(answer)
         with self._turn:
@@ -78,24 +84,26 @@ class Client:
 
     @staticmethod
     def _blocking(
-        method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+        method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]], *, once: bool = True
     ) -> Callable[Concatenate[Client, P], T]:
+        """A method that waits; `once`: it is one question and nothing else."""
+
         def call(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return self._run(method(self._client, *args, **kwargs))
+            return self._run(lambda client: method(client, *args, **kwargs), once=once)
 
         update_wrapper(call, method)
         return call
 
-    hello = _blocking(AsyncClient.hello)
+    hello = _blocking(AsyncClient.hello, once=False)
     ask = _blocking(AsyncClient.ask)
     fate = _blocking(AsyncClient.fate)
     enqueue = _blocking(AsyncClient.enqueue)
-    enqueue_many = _blocking(AsyncClient.enqueue_many)
+    enqueue_many = _blocking(AsyncClient.enqueue_many, once=False)
     order = _blocking(AsyncClient.order)
     start = _blocking(AsyncClient.start)
-    start_many = _blocking(AsyncClient.start_many)
+    start_many = _blocking(AsyncClient.start_many, once=False)
     act = _blocking(AsyncClient.act)
-    wait = _blocking(AsyncClient.wait)
+    wait = _blocking(AsyncClient.wait, once=False)
     status = _blocking(AsyncClient.status)
     jobs = _blocking(AsyncClient.jobs)
     job = _blocking(AsyncClient.job)
@@ -112,28 +120,24 @@ class Client:
         told = self._client.follow(after, vitals=vitals)
         try:
             while True:
-                yield self._run(anext(told))
+                yield self._run(lambda _: anext(told))
         finally:
             if not self._is_closed:
-                self._run(told.aclose())
+                self._run(lambda _: told.aclose())
 
-    def _run(self, asked: Coroutine[Any, Any, T]) -> T:
+    def _run(self, ask: Asking[T], *, once: bool = False) -> T:
+        if self._process != os.getpid():
+            raise UsageProblem(
+                "this client was made before the process was forked",
+                hint="make a new one where it is used",
+            )
+        with self._turn:
+            if self._is_closed:
+                raise _closed()
+            self._refuse_in_between()
+            answer = self._begin(ask)
         try:
-            if self._process != os.getpid():
-                raise UsageProblem(
-                    "this client was made before the process was forked",
-                    hint="make a new one where it is used",
-                )
-            with self._turn:
-                if self._is_closed:
-                    raise _closed()
-                self._refuse_in_between()
-                answer = self._begin(asked)
-        except UsageProblem:
-            asked.close()
-            raise
-        try:
-            return self._run_here(asked) if answer is None else _wait_for(answer)
+            return self._run_here(ask, once=once) if answer is None else _wait_for(answer)
         except (asyncio.CancelledError, concurrent.futures.CancelledError):
             if self._is_closed:
                 raise _closed() from None
@@ -146,32 +150,41 @@ class Client:
                 hint="in a signal handler set a flag, or make a client there",
             )
 
-    def _begin(self, asked: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+    def _begin(self, ask: Asking[T]) -> concurrent.futures.Future[T] | None:
         """Hand it to the loop where that runs; None when it is to run here."""
         if self._runner is None and self._thread is None and not _is_in_a_loop():
             self._runner = threading.get_ident()
             return None
-        answer = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        answer = asyncio.run_coroutine_threadsafe(ask(self._client), self._loop)
         self._is_shared = True
         self._start_thread()
         return answer
 
-    def _run_here(self, asked: Coroutine[Any, Any, T]) -> T:
+    def _run_here(self, ask: Asking[T], *, once: bool = False) -> T:
         try:
-            task = self._loop.create_task(asked)
-            try:
-                return self._loop.run_until_complete(task)
-            finally:
-                if not task.done():  # an interrupt ends the question too
-                    task.cancel()
-                    self._loop.run_until_complete(asyncio.wait([task]))
+            if once:
+                try:
+                    return through(ask(self._here))
+                except NotConnected:
+                    pass
+            return self._complete(ask(self._client))
         finally:
             with self._turn:
                 self._runner = None
                 self._start_thread()
                 self._turn.notify_all()
 
-    async def _end(self) -> None:
+    def _complete(self, asked: Coroutine[Any, Any, T]) -> T:
+        """Let the loop run until this is through."""
+        task = self._loop.create_task(asked)
+        try:
+            return self._loop.run_until_complete(task)
+        finally:
+            if not task.done():  # an interrupt ends the question too
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
+
+    async def _end(self, _: AsyncClient) -> None:
         await self._client.close()
         asked = asyncio.all_tasks() - {asyncio.current_task()}
         for task in asked:

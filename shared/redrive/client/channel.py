@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from collections.abc import Callable, Coroutine
+from selectors import BaseSelector
 from typing import Any
 
 from redrive import __version__
@@ -11,12 +14,16 @@ from redrive.client.addresses import Addresses, knock
 from redrive.client.line import Gone, Line, Silent
 from redrive.client.refusals import AnswerLost, error_of, unreachable
 from redrive.clock import SystemClock
-from redrive.errors import ProtocolMismatch, UsageProblem
+from redrive.errors import ProtocolMismatch, RedriveError, UsageProblem
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_as, encode_call
 from redrive.protocol.envelope import Answer, Request
 from redrive.protocol.queries import Hello, Welcome
 from redrive.protocol.writing import writing
+
+
+class NotConnected(Exception):
+    """Nothing was sent: there is nobody yet, or no longer, to whom it could be."""
 
 
 class Channel:
@@ -33,22 +40,43 @@ class Channel:
 
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
         """The reply to a request, or the error it was refused with."""
-        with writing():
-            call = encode_call(id, request, timeout, SystemClock().now())
-        if len(call) > self._largest:
-            raise UsageProblem(
-                f"the request is {len(call):,} bytes, the most is {self._largest:,}",
-                hint="pass large data as a file, and its path as the argument",
-            )
+        call = self._written(request, id, timeout)
         deadline = asyncio.get_running_loop().time() + timeout
         if self._line is not None:
             self._line.look()
         if self._welcome is None:
             await self.greet(deadline)
-        answer = await self._exchange(call, id, deadline)
-        if answer.refusal is not None:
-            raise error_of(answer.refusal)
-        return decode_as(request.Reply, answer.body)
+        return _reply(request, await self._exchange(call, id, deadline))
+
+    def ask_here(
+        self,
+        request: Request,
+        *,
+        id: str,
+        timeout: float,
+        selector: BaseSelector,
+        run: Callable[[Coroutine[Any, Any, Answer]], Answer],
+    ) -> Any:
+        """The same for a thread that waits: the loop stands still, unless it is needed.
+
+        The selector is the loop's, and `run` lets it run until a coroutine is through.
+        """
+        call = self._written(request, id, timeout)
+        deadline = time.monotonic() + timeout
+        if self._line is not None:
+            self._line.look()
+        line = self._line
+        if line is None or self._welcome is None:
+            raise NotConnected
+        try:
+            answered = line.post(id, call)
+            is_there = line.read_until(answered, deadline, selector)
+            answer = answered.result() if is_there else run(_within(answered, deadline))
+        except (TimeoutError, Gone) as error:
+            raise self._lost(line, id, error) from None
+        finally:
+            line.forget(id)
+        return _reply(request, answer)
 
     async def greet(self, deadline: float, *, again: bool = False) -> Welcome:
         """Who is there; asked once, and again when the connection was lost."""
@@ -93,15 +121,27 @@ class Channel:
             async with asyncio.timeout_at(deadline):
                 return await line.exchange(id, call)
         except (TimeoutError, Gone) as error:
-            self._welcome = None
-            text = str(error) or f"the daemon at {self.address} gave no answer in time"
-            if line.forget(id):
-                is_silent = isinstance(error, Silent)
-                raise unreachable(text, self._addresses.hint, is_silent=is_silent) from None
-            is_silent = isinstance(error, TimeoutError)
-            raise AnswerLost(text, request=id, is_silent=is_silent) from None
+            raise self._lost(line, id, error) from None
         finally:
             line.forget(id)
+
+    def _written(self, request: Request, id: str, timeout: float) -> bytes:
+        with writing():
+            call = encode_call(id, request, timeout, SystemClock().now())
+        if len(call) > self._largest:
+            raise UsageProblem(
+                f"the request is {len(call):,} bytes, the most is {self._largest:,}",
+                hint="pass large data as a file, and its path as the argument",
+            )
+        return call
+
+    def _lost(self, line: Line, id: str, error: TimeoutError | Gone) -> RedriveError:
+        """What to tell whoever waited for this answer."""
+        self._welcome = None
+        text = str(error) or f"the daemon at {self.address} gave no answer in time"
+        if line.forget(id):
+            return unreachable(text, self._addresses.hint, is_silent=isinstance(error, Silent))
+        return AnswerLost(text, request=id, is_silent=isinstance(error, TimeoutError))
 
     def _open(self) -> None:
         if self._line is None:
@@ -109,6 +149,17 @@ class Channel:
 
     def _hear_end(self) -> None:
         self._line = self._welcome = None
+
+
+def _reply(request: Request, answer: Answer) -> Any:
+    if answer.refusal is not None:
+        raise error_of(answer.refusal)
+    return decode_as(request.Reply, answer.body)
+
+
+async def _within(answered: asyncio.Future[Answer], deadline: float) -> Answer:
+    async with asyncio.timeout_at(deadline):
+        return await answered
 
 
 def request_id() -> str:

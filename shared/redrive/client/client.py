@@ -79,13 +79,19 @@ class AsyncClient:
         a change was made, and `fate` may tell.
         """
         seconds = self.timeout if timeout is None else timeout
-        id = id or request_id()
-        if type(request) in _CHANGES:
+        return await self._put(request, id or request_id(), seconds)
+
+    async def _put(self, request: Request, id: str, seconds: float) -> Any:
+        if self.is_change(request):
             return await self._changes.ask(request, id=id, timeout=seconds)
         try:
             return await self._question(request, id, seconds)
         except AnswerLost as lost:
             raise lost.of_a_question(self.addresses.hint) from None
+
+    @staticmethod
+    def is_change(request: Request) -> bool:
+        return type(request) in _CHANGES
 
     async def _question(self, request: Request, id: str, seconds: float) -> Any:
         """Asked twice where the daemon goes away meanwhile: it may be back, and nothing is done."""

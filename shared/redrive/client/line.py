@@ -7,7 +7,9 @@ than its deadline, and is gone after that. A daemon that comes back never finds 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from selectors import BaseSelector
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -45,6 +47,7 @@ class Line:
 
     def __init__(self, address: str, key_folder: str | None, on_end: Callable[[], None]) -> None:
         self.over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._address = address
         self._on_end = on_end
         self._unsent: dict[str, bytes] = {}  # they wait for the connection
@@ -55,16 +58,40 @@ class Line:
         self._socket.connect(address)
         self._pump = Pump(self._socket, self._turn)
         self._monitor_pump = Pump(self._monitor, self._watch)
+        self._descriptors = {self._socket.FD, self._monitor.FD}
         self._pump.start()
         self._monitor_pump.start()
 
-    async def exchange(self, id: str, call: bytes) -> Answer:
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    def post(self, id: str, call: bytes) -> asyncio.Future[Answer]:
+        """Send a request; whoever waits for the answer lets the line be read meanwhile."""
+        answered: asyncio.Future[Answer] = self._loop.create_future()
         self._waiting[id] = answered
         self._unsent[id] = call
         self._send()
+        return answered
+
+    async def exchange(self, id: str, call: bytes) -> Answer:
+        answered = self.post(id, call)
         self._pump.nudge()
         return await answered
+
+    def read_until(
+        self, answered: asyncio.Future[Answer], deadline: float, selector: BaseSelector
+    ) -> bool:
+        """Read in the thread that waits, as long as only this line has anything to read.
+
+        The selector is that of the loop, which stands still meanwhile; False: it is to run.
+        """
+        while True:
+            self._turn()
+            self.look()
+            if answered.done():
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if any(key.fd not in self._descriptors for key, _ in selector.select(left)):
+                return False
 
     def look(self) -> None:
         """Notice what happened to it while the loop did not run."""
@@ -92,11 +119,9 @@ class Line:
     def _turn(self) -> None:
         self._send()
         for _ in range(TURN):
-            try:
-                frames = self._socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
+            if not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
                 return
-            self._hand_out(frames[-1])
+            self._hand_out(self._socket.recv_multipart(zmq.NOBLOCK)[-1])
 
     def _send(self) -> None:
         for id, call in list(self._unsent.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -90,7 +91,13 @@ def decode_answer(data: bytes) -> Answer:
 
 
 def decode_as(kind: type[Message], data: bytes | msgspec.Raw) -> Message:
-    return _readable(msgspec.msgpack.Decoder(kind), data)
+    decoder: msgspec.msgpack.Decoder[Message] = _decoder_of(kind)
+    return _readable(decoder, data)
+
+
+@lru_cache(maxsize=256)
+def _decoder_of(kind: type[Struct]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
 
 
 def _readable(decoder: msgspec.msgpack.Decoder[Decoded], data: bytes | msgspec.Raw) -> Decoded:

@@ -118,8 +118,10 @@ from redrive import Client
 from redrive.client import Addresses
 from redrive.protocol.queries import Doctor
 
-query, control, events = sys.argv[1:]
+query, control, events, *is_connected = sys.argv[1:]
 with Client(Addresses(query=query, control=control, events=events)) as client:
+    if is_connected:
+        client.hello()
     try:
         client.ask(Doctor())
     except KeyboardInterrupt:
@@ -127,8 +129,12 @@ with Client(Addresses(query=query, control=control, events=events)) as client:
 """
 
 
-async def test_an_interrupt_ends_the_question_and_not_the_client(peer: Peer) -> None:
-    to = peer.addresses
+@pytest.mark.parametrize("is_connected", [[], ["connected"]])
+async def test_an_interrupt_ends_the_question_and_not_the_client(
+    peer: Peer, is_connected: list[str]
+) -> None:
+    at = peer.addresses
+    to = [at.query, at.control, at.events, *is_connected]
 
     def interrupt(_: Request) -> None:
         peer.replies["Doctor"] = DoctorReply(checks=[])
@@ -136,7 +142,7 @@ async def test_an_interrupt_ends_the_question_and_not_the_client(peer: Peer) -> 
 
     peer.replies["Doctor"] = interrupt
     script = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", INTERRUPTED, to.query, to.control, to.events, stdout=PIPE, stderr=PIPE
+        sys.executable, "-c", INTERRUPTED, *to, stdout=PIPE, stderr=PIPE
     )
     async with asyncio.timeout(20):
         said, complaint = await script.communicate()
