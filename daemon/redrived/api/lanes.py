@@ -9,8 +9,7 @@ from redrive.keys import Role
 
 MOST = 2_000  # requests, waiting ones included
 MOST_BYTES = 16 * 1024 * 1024
-# Reads are worked off a few at a time; commands all at once, for they share commits.
-AT_ONCE: dict[Role, int] = {"viewer": 8, "operator": MOST}
+AT_ONCE = 8  # reads worked off; commands are all begun at once, for they share commits
 
 
 class Lane:
@@ -18,7 +17,7 @@ class Lane:
 
     def __init__(self, key: tuple[Role, bytes]) -> None:
         self.key = key
-        self.turn = asyncio.Semaphore(AT_ONCE[key[0]])
+        self.turn = asyncio.Semaphore(AT_ONCE)  # for reads
         self.requests = 0
         self.bytes = 0
 

@@ -97,21 +97,24 @@ class Server:
 
     async def _serve(self, asker: Asker, route: bytes, call: Call, lane: Lane, size: int) -> None:
         try:
-            async with asyncio.timeout(call.timeout) as waiting, lane.turn:
-                deadline = waiting.when()
-                if asker.role == "operator":
-                    # Once begun, a change is not given up because nobody waits for it.
-                    waiting.reschedule(None)
-                    answer = await self._once(asker, call)
-                else:
-                    answer = await self._answer(asker, call)
-                if deadline is not None and asyncio.get_running_loop().time() > deadline:
-                    raise TimeoutError
-                await self._deliver(asker, route, answer)
+            if asker.role == "operator":
+                await self._carry_out(asker, route, call)
+            else:
+                async with asyncio.timeout(call.timeout), lane.turn:
+                    await self._deliver(asker, route, await self._answer(asker, call))
         except TimeoutError:
             self._bus.dropped["late"] += 1
         finally:
             self._lanes.leave(lane, size)
+
+    async def _carry_out(self, asker: Asker, route: bytes, call: Call) -> None:
+        """Once begun, a change is not given up because nobody waits for it."""
+        time = asyncio.get_running_loop().time
+        deadline = None if call.timeout is None else time() + call.timeout
+        answer = await self._once(asker, call)
+        if deadline is not None and time() > deadline:
+            raise TimeoutError
+        await self._deliver(asker, route, answer)
 
     async def _deliver(self, asker: Asker, route: bytes, answer: bytes) -> None:
         """Who asks faster than they read has to wait for their turn, in their own lane."""

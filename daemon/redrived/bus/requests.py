@@ -67,10 +67,9 @@ class Requests:
 
     def _read_some(self) -> None:
         for _ in range(TURN):
-            try:
-                route = self._socket.recv(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
+            if not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
                 return
+            route = self._socket.recv(zmq.NOBLOCK, copy=False)
             last, frames = self._read_rest(route)
             if frames != 1 or len(last) > self._door.largest:
                 self._dropped["frames"] += 1
