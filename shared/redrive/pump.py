@@ -7,6 +7,14 @@ from collections.abc import Callable
 
 import zmq
 
+# Plain numbers: an enum takes longer to be combined than libzmq to be asked.
+READABLE = int(zmq.POLLIN)
+WRITABLE = int(zmq.POLLOUT)
+
+
+def is_readable(socket: zmq.Socket[bytes]) -> bool:
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & READABLE)
+
 
 class Pump:
     """Calls `read_some` as long as its socket has what it `awaits`.
@@ -18,7 +26,7 @@ class Pump:
     """
 
     def __init__(self, socket: zmq.Socket[bytes], read_some: Callable[[], None]) -> None:
-        self.awaits = zmq.POLLIN  # POLLOUT too, while something is to be sent
+        self.awaits = READABLE  # WRITABLE too, while something is to be sent
         self._socket = socket
         self._read_some = read_some
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import zmq
 
 from redrive.keys import Role
-from redrive.pump import Pump
+from redrive.pump import Pump, is_readable
 from redrived.bus.door import Door
 from redrived.bus.floods import Floods
 from redrived.bus.peers import Asker, address_of, asker_of, sender_of
@@ -67,7 +67,7 @@ class Requests:
 
     def _read_some(self) -> None:
         for _ in range(TURN):
-            if not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            if not is_readable(self._socket):
                 return
             route = self._socket.recv(zmq.NOBLOCK, copy=False)
             last, frames = self._read_rest(route)

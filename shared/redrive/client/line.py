@@ -18,7 +18,7 @@ from redrive.client.sockets import open_socket
 from redrive.errors import NotAllowed, UsageProblem
 from redrive.protocol.codec import decode_answer
 from redrive.protocol.envelope import Answer
-from redrive.pump import Pump
+from redrive.pump import READABLE, WRITABLE, Pump, is_readable
 
 TURN = 100  # messages read before everything else in the loop has a turn
 
@@ -95,7 +95,7 @@ class Line:
 
     def look(self) -> None:
         """Notice what happened to it while the loop did not run."""
-        if self._monitor.getsockopt(zmq.EVENTS):
+        if is_readable(self._monitor):
             self._watch()
 
     def forget(self, id: str) -> bool:
@@ -119,7 +119,7 @@ class Line:
     def _turn(self) -> None:
         self._send()
         for _ in range(TURN):
-            if not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            if not is_readable(self._socket):
                 return
             self._hand_out(self._socket.recv_multipart(zmq.NOBLOCK)[-1])
 
@@ -128,11 +128,11 @@ class Line:
             try:
                 self._socket.send(call, zmq.NOBLOCK)
             except zmq.Again:
-                self._pump.awaits = zmq.POLLIN | zmq.POLLOUT
+                self._pump.awaits = READABLE | WRITABLE
                 return
             self._has_sent = True
             del self._unsent[id]
-        self._pump.awaits = zmq.POLLIN
+        self._pump.awaits = READABLE
 
     def _hand_out(self, data: bytes) -> None:
         try:
