@@ -3,9 +3,10 @@
 redrive with two worker processes, SQLite, `durability = "full"` and every event logged; Huey
 with two worker processes on SQLite, WAL and fsync; PgQueuer on an embedded PostgreSQL with
 synchronous commit, two processes, a thousand at a time; Celery on a Redis that writes
-nothing for a request, and on one that syncs each write (it is asked to enqueue only). Jobs are
-enqueued first and drained then: one by one by one client, by eight at once, and in bulk. At last
-a trickle: jobs that arrive one by one and are run at once, by redrive and by Huey.
+nothing for a request, on one that syncs each write, and there with a result backend as well, so
+one can ask for a job's end (it is asked to enqueue only). Jobs are enqueued first and drained
+then: one by one by one client, by eight at once, and in bulk. At last a trickle: jobs that arrive
+one by one and are run at once, by redrive and by Huey.
 
     PYTHONPATH=tests python bench/throughput.py [--jobs 100000] [--each 1000] [--rounds 3]
 """
@@ -18,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fill
@@ -89,11 +90,23 @@ def pgqueuer(folder: Path, chosen: argparse.Namespace) -> Rates:
     return {BULK: float(filled), DRAIN: drained}
 
 
-def celery(folder: Path, chosen: argparse.Namespace, *redis: str) -> Rates:
+def celery(folder: Path, chosen: argparse.Namespace) -> Rates:
+    return celery_on((), folder, chosen.each)
+
+
+def celery_syncing(folder: Path, chosen: argparse.Namespace) -> Rates:
+    return celery_on(peers.SYNCS, folder, chosen.each)
+
+
+def celery_of_record(folder: Path, chosen: argparse.Namespace) -> Rates:
+    return celery_on(peers.SYNCS, folder, chosen.each, "results")
+
+
+def celery_on(redis: Sequence[str], folder: Path, each: int, *options: str) -> Rates:
     peers.install("Celery", "celery[redis]")
     with peers.redis(folder, *redis) as url:
-        command = peers.program("celery_fill.py", chosen.each)
-        return {ONE: peers.one_by_one(command, folder, 1, chosen.each, REDIS_URL=url)}
+        command = peers.program("celery_fill.py", each, *options)
+        return {ONE: peers.one_by_one(command, folder, 1, each, REDIS_URL=url)}
 
 
 SYSTEMS: dict[str, Callable[[Path, argparse.Namespace], Rates]] = {
@@ -101,7 +114,8 @@ SYSTEMS: dict[str, Callable[[Path, argparse.Namespace], Rates]] = {
     "Huey": huey,
     "PgQueuer": pgqueuer,
     "Celery": celery,
-    "Celery, syncing": lambda folder, chosen: celery(folder, chosen, *peers.SYNCS),
+    "Celery, syncing": celery_syncing,
+    "Celery, syncing, with results": celery_of_record,
 }
 BESIDE: list[tuple[str, str, Bound | None, Bound | None]] = [
     (DRAIN, "Huey", at_least(15), at_least(8)),
@@ -109,6 +123,7 @@ BESIDE: list[tuple[str, str, Bound | None, Bound | None]] = [
     (ONE, "Huey", None, None),
     (ONE, "Celery", None, at_least(1)),
     (ONE, "Celery, syncing", None, None),
+    (ONE, "Celery, syncing, with results", None, None),
     (MANY, "Huey", at_least(2), None),
     (BULK, "PgQueuer", at_least(1), None),
 ]
@@ -198,7 +213,8 @@ def main() -> None:
         "Enqueue and drain",
         'redrive: SQLite, `durability = "full"`, every event logged. Huey: SQLite, WAL, fsync.'
         " PgQueuer: PostgreSQL, synchronous commit, batches of 1,000. Celery: a Redis that writes"
-        " nothing for a request, and one that syncs each write (`appendfsync always`). Two worker"
+        " nothing for a request, and one that syncs each write (`appendfsync always`), without and"
+        " with results that can be asked for, as redrive's can. Two worker"
         f" processes where there are any; medians of {chosen.rounds} rounds.",
     )
     compare(report, chosen)

@@ -1,4 +1,4 @@
-"""Enqueue so many jobs one by one on Redis: celery_fill.py COUNT"""
+"""Enqueue so many jobs one by one on Redis, kept track of or not: celery_fill.py COUNT [results]"""
 
 import os
 import sys
@@ -6,10 +6,12 @@ import sys
 from celery import Celery
 from gate import at_the_signal
 
-app = Celery(broker=os.environ["REDIS_URL"])
+keeps_results = "results" in sys.argv
+redis = os.environ["REDIS_URL"]
+app = Celery(broker=redis, backend=redis if keeps_results else None)
 
 
-@app.task(ignore_result=True)
+@app.task(ignore_result=not keeps_results)
 def noop() -> None:
     pass
 
