@@ -10,6 +10,7 @@ from redrive.protocol.commands import RunOrder as Wish
 from redrive.protocol.commands import Start, Started
 from redrive.protocol.envelope import ROOM
 from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage, RunReply, ShowRun
+from redrived.api.large_runs import fitted
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.engine.intake import MOST_AT_ONCE
@@ -58,7 +59,7 @@ async def list_runs(engine: Engine, asker: Asker, request: ListRuns) -> RunPage:
 
     def ask(connection: Connection) -> RunPage:
         found = run_pages.page(connection, request.where, limit=limit, after=request.after)
-        told = list(that_fit(found.runs, ROOM))
+        told = list(that_fit(map(fitted, found.runs), ROOM))
         after = told[-1].id if len(told) < len(found.runs) else found.after
         return RunPage(runs=told, after=after, as_of=found.as_of)
 
@@ -69,7 +70,7 @@ async def show_run(engine: Engine, asker: Asker, request: ShowRun) -> RunReply:
     run = await engine.store.read(run_pages.get, run_number(request.id))
     if run is None:
         raise NotFound(f"there is no run {request.id}", hint="`redrive runs` lists them")
-    return RunReply(run=run, next=_next(run), as_of=await engine.store.read(events.head))
+    return RunReply(run=fitted(run), next=_next(run), as_of=await engine.store.read(events.head))
 
 
 async def list_batches(engine: Engine, asker: Asker, request: ListBatches) -> BatchPage:

@@ -47,6 +47,9 @@ def show(settings: Settings, id: str) -> None:
 
     Its state and budgets, its attempts and their errors, and what to do next. With --json its
     last 1,000 executions, as far as a message holds them; `redrive events ID` tells of all.
+
+    Of a run with more than 4 MiB to tell, the longest results and errors are told in short:
+    `{"left_out": ...}` stands where a result was, and each job still has its own.
     """
     with settings.client() as client:
         reply = client.show_run(id) if id.startswith("r") else client.show_job(int(id))

@@ -230,6 +230,11 @@ class RunReply(Reply, frozen=True, kw_only=True):
 
 
 class ShowRun(Request, frozen=True, kw_only=True):
+    """Of a run that is too large for a message, what says most is told in short.
+
+    Where a result or the metrics were, `{"left_out": ...}` says so.
+    """
+
     Reply = RunReply
     id: str
 

@@ -1,8 +1,9 @@
-"""Jobs with a long past or much in them are shown as far as a message holds it, never refused."""
+"""Jobs and runs with much in them are shown as far as a message holds it, never refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,26 @@ import pytest
 from msgspec.structs import replace
 
 from redrive.instants import iso
-from redrive.models import ErrorRecord, plain
+from redrive.job import METRICS_AT_MOST, RESULT_AT_MOST, TEXT_AT_MOST
+from redrive.models import ErrorRecord, Run, plain
 from redrive.protocol.codec import encode_answer
+from redrive.protocol.commands import RunOrder, Start
 from redrive.protocol.envelope import MAX_MESSAGE, Reply
-from redrive.protocol.queries import EventPage, JobReply, ListEvents, ListJobs, ShowJob, Why
+from redrive.protocol.queries import (
+    EventPage,
+    JobReply,
+    ListEvents,
+    ListJobs,
+    ListRuns,
+    ShowJob,
+    ShowRun,
+    Why,
+)
 from redrived.api import events as api_events
-from redrived.api import jobs, why
+from redrived.api import jobs, runs, why
 from redrived.engine.engine import Engine
 from redrived.store.enqueue import NewJob, Order, enqueue
-from redrived.store.unit import Unit
+from redrived.store.unit import Unit, to_json
 from support.engine import TESTER
 from support.engines import an_engine
 
@@ -156,3 +168,94 @@ async def test_why_speaks_of_the_last_of_many_executions(tmp_path: Path) -> None
     async with an_engine(tmp_path) as engine:
         await a_job(engine, Past(executions=50))
         assert is_told(await why.why(engine, TESTER, Why(id="1")))
+
+
+class Step(msgspec.Struct):
+    """What one step of run r1 says."""
+
+    place: int
+    result: Any = None
+    metrics: dict[str, Any] = {}
+    error: ErrorRecord | None = None
+
+
+def said(unit: Unit, items: Sequence[Sequence[Step]]) -> list[None]:
+    for step in (step for steps in items for step in steps):
+        name, result = f"s{step.place}", to_json(step.result)
+        state = "done" if step.error is None else "dead"
+        unit.execute(
+            "UPDATE steps SET state = :state, result = :result WHERE name = :name",
+            name=name,
+            state=state,
+            result=result,
+        )
+        error = step.error and to_json(step.error)
+        unit.execute("UPDATE jobs SET error = :error WHERE step = :name", error=error, name=name)
+    measured = {f"s{step.place}": step.metrics for steps in items for step in steps}
+    unit.execute("UPDATE runs SET metrics = :metrics", metrics=to_json(measured))
+    return [None for _ in items]
+
+
+@asynccontextmanager
+async def a_run(folder: Path, *steps: Step) -> AsyncIterator[Engine]:
+    """Of one pipeline, whose steps need each other not at all."""
+    names = ", ".join(f'{{ name = "s{n}", task = "work", needs = [] }}' for n in range(len(steps)))
+    config = f"[tasks.work]\ncommand = ['true']\n[pipelines.wide]\nsteps = [{names}]\n"
+    async with an_engine(folder, config) as engine:
+        await engine.pipelines.start()
+        await runs.start_runs(engine, TESTER, Start(pipeline="wide", orders=[RunOrder()]))
+        await engine.store.submit(said, steps)
+        yield engine
+
+
+async def shown_run(engine: Engine) -> Run:
+    reply = await runs.show_run(engine, TESTER, ShowRun(id="r1"))
+    page = await runs.list_runs(engine, TESTER, ListRuns())
+    assert is_told(reply)
+    assert is_told(page)
+    assert page.runs == [reply.run]
+    return reply.run
+
+
+async def test_a_run_is_told_without_its_longest_results_where_they_do_not_fit(
+    tmp_path: Path,
+) -> None:
+    small = [Step(n, result=n) for n in range(10)]
+    large = [Step(n, result="x" * RESULT_AT_MOST) for n in range(10, 110)]
+    async with a_run(tmp_path, *small, *large) as engine:
+        run = await shown_run(engine)
+
+    whole = [step.result for step in run.steps if step.result == "x" * RESULT_AT_MOST]
+    short = [step for step in run.steps[10:] if step.result != "x" * RESULT_AT_MOST]
+    assert [step.result for step in run.steps[:10]] == list(range(10))
+    assert 55 < len(whole) < 60
+    assert all(
+        step.result == {"left_out": f"65,541 bytes, `redrive show {step.job}` has them"}
+        for step in short
+    )
+
+
+async def test_a_run_is_told_with_the_end_of_its_errors_where_they_do_not_fit(
+    tmp_path: Path,
+) -> None:
+    text = "x" * 20_000 + "the disk is full"
+    error = ErrorRecord(error_type="broken", category="unknown", message=text, traceback=text)
+    async with a_run(tmp_path, *(Step(n, error=error) for n in range(200))) as engine:
+        errors = [step.error for step in (await shown_run(engine)).steps if step.error]
+
+    short = [error for error in errors if error.traceback is None]
+    assert len(errors) == 200
+    assert 90 < len(short) < 120
+    assert all(error.message.endswith("the disk is full") for error in short)
+
+
+async def test_a_run_is_told_without_its_metrics_where_they_do_not_fit(tmp_path: Path) -> None:
+    steps = [
+        Step(n, metrics={f"{n}.{m}": "x" * TEXT_AT_MOST for m in range(METRICS_AT_MOST)})
+        for n in range(250)
+    ]
+    async with a_run(tmp_path, *steps) as engine:
+        run = await shown_run(engine)
+
+    assert run.metrics is not None
+    assert run.metrics.keys() == {"left_out"}
