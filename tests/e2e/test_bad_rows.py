@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from redrive.lifecycle import JobState
 from support.daemon import eventually
 from support.faults import HANDLERS, TASKS
@@ -20,12 +22,22 @@ retry = 1
 """
 
 
-def spoil(daemon: Trial, ids: Sequence[int]) -> None:
+# A text that is no JSON, one that is no UTF-8, and what is no text.
+SPOILT = {"'not json'": "not json", "CAST(x'ff' AS TEXT)": "\ufffd", "x'ff'": "\ufffd"}
+
+
+@pytest.fixture(params=SPOILT)
+def spoilt(request: pytest.FixtureRequest) -> str:
+    value: str = request.param
+    return value
+
+
+def spoil(daemon: Trial, ids: Sequence[int], column: str, value: str) -> None:
     """While the daemon is down."""
     store = daemon.folder / "state" / "redrive.db"
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         for id in ids:
-            connection.execute("UPDATE jobs SET args = 'not json' WHERE id = ?", (id,))
+            connection.execute(f"UPDATE jobs SET {column} = {value} WHERE id = ?", (id,))
 
 
 def check_it_was_put_aside(daemon: Trial, id: int) -> None:
@@ -39,7 +51,7 @@ def check_it_was_put_aside(daemon: Trial, id: int) -> None:
 
 
 def test_a_row_left_leased_that_cannot_be_read_keeps_the_daemon_from_nothing(
-    tmp_path: Path,
+    tmp_path: Path, spoilt: str
 ) -> None:
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start()
@@ -47,7 +59,7 @@ def test_a_row_left_leased_that_cannot_be_read_keeps_the_daemon_from_nothing(
         for id in ids:
             daemon.until_told(id, "action_started")
         daemon.pull_the_plug()
-        spoil(daemon, ids[:1])
+        spoil(daemon, ids[:1], "args", spoilt)
 
         daemon.start()
 
@@ -60,7 +72,9 @@ def test_a_row_left_leased_that_cannot_be_read_keeps_the_daemon_from_nothing(
         daemon.check_store()
 
 
-def test_a_waiting_row_that_cannot_be_read_costs_its_own_job_alone(tmp_path: Path) -> None:
+def test_a_waiting_row_that_cannot_be_read_costs_its_own_job_alone(
+    tmp_path: Path, spoilt: str
+) -> None:
     with trial(tmp_path, TASKS + CALL, HANDLERS) as daemon:
         daemon.start()
         daemon.run("pause", "default", check=True)
@@ -69,7 +83,7 @@ def test_a_waiting_row_that_cannot_be_read_costs_its_own_job_alone(tmp_path: Pat
         called = [daemon.enqueue("call", n=n) for n in range(2)]
         bad = [written[0], written[3], said[0], said[3], called[0]]
         daemon.pull_the_plug()
-        spoil(daemon, bad)
+        spoil(daemon, bad, "args", spoilt)
         daemon.start()
 
         daemon.run("resume", "default", check=True)
@@ -82,13 +96,13 @@ def test_a_waiting_row_that_cannot_be_read_costs_its_own_job_alone(tmp_path: Pat
         eventually(lambda: daemon.until_ended(called[1]), "the call behind it")
 
 
-def test_a_row_that_cannot_be_read_is_shown_and_hides_no_other(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_read_is_shown_and_hides_no_other(tmp_path: Path, spoilt: str) -> None:
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start()
         bad, good = (daemon.enqueue("say", n=n) for n in range(2))
         daemon.until_all_ended()
         daemon.pull_the_plug()
-        spoil(daemon, [bad])
+        spoil(daemon, [bad], "args", spoilt)
         daemon.start()
 
         listed = daemon.run("jobs", "--json", check=True).stdout.splitlines()
@@ -97,4 +111,4 @@ def test_a_row_that_cannot_be_read_is_shown_and_hides_no_other(tmp_path: Path) -
 
         assert [json.loads(line)["id"] for line in listed] == [good, bad]
         assert json.loads(matching)["id"] == good
-        assert shown["args"] == {"unreadable": "not json"}
+        assert shown["args"] == {"unreadable": SPOILT[spoilt]}

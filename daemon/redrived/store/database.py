@@ -108,6 +108,10 @@ _LOCK = text("SELECT pg_advisory_xact_lock(hashtext(:what))")
 _STATUS = text("SELECT pg_xact_status(CAST(CAST(:name AS text) AS xid8))")
 
 
+def as_text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
 def said(error: BaseException) -> object:
     """What the database itself said, without the statement."""
     return getattr(error, "orig", error)
@@ -172,6 +176,18 @@ class Database:
         """Keep other nodes from the same until the commit; SQLite's transaction sees to that."""
         if not self.is_sqlite:
             connection.execute(_LOCK, {"what": f"redrive {what}"})
+
+    def met_no_text(self, error: BaseException) -> bool:
+        """Whether SQLite's driver gave up at a text that is no UTF-8: SQLite itself holds it."""
+        raised = said(error)
+        return isinstance(raised, sqlite3.OperationalError) and not hasattr(
+            raised, "sqlite_errorcode"
+        )
+
+    def be_lenient(self, connection: Connection) -> None:
+        """From now on read what is no text as far as it goes, at a little cost for all that is."""
+        _below(connection).text_factory = as_text
+        log.warning("the store has text that is no UTF-8: it is read with \ufffd in its place")
 
     def driver(self, connection: Connection) -> sqlite3.Connection | None:
         """SQLite's own connection below one of SQLAlchemy's; None: it is PostgreSQL's."""

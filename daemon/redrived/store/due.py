@@ -43,6 +43,7 @@ def ready_lanes(connection: Connection) -> list[tuple[str, str]]:
 
 
 # Hops are spelled out: SQLite searches for (queue, task) > (?, ?) through all of a queue.
+# A queue that somebody has written as a BLOB could be put into no order with the others.
 LANES = (
     "WITH RECURSIVE queues (queue) AS ("
     " SELECT min(queue) FROM jobs WHERE waits = 'ready'"
@@ -55,7 +56,7 @@ LANES = (
     " UNION ALL SELECT queue, (SELECT min(jobs.task) FROM jobs"
     "  WHERE waits = 'ready' AND jobs.queue = lanes.queue AND jobs.task > lanes.task)"
     " FROM lanes WHERE task IS NOT NULL"
-    ") SELECT queue, task FROM lanes WHERE task IS NOT NULL"
+    ") SELECT CAST(queue AS TEXT), task FROM lanes WHERE task IS NOT NULL"
 )
 _LANES = text(LANES)
 
@@ -69,8 +70,9 @@ def oldest_ready(connection: Connection, without: Collection[str] = ()) -> dict[
     for queue, task in ready_lanes(connection):
         if task in without:
             continue
-        head = connection.execute(_HEAD, {"queue": queue, "task": task}).scalar_one()
-        found[queue] = min(found.get(queue, head), head)
+        head = connection.execute(_HEAD, {"queue": queue, "task": task}).scalar()
+        if head is not None:  # else it is a row with a name that is no text
+            found[queue] = min(found.get(queue, head), head)
     return found
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from redrive.deciding.guidance import once_over
 from redrive.lifecycle import JobState
 from redrive.models import Budgets, ErrorRecord, Job, Progress
+from redrived.store.database import as_text
 from redrived.store.tables import HELD, jobs
 
 _decode = msgspec.json.decode
@@ -40,6 +41,8 @@ def executions(connection: Connection, id: int) -> int:
 
 def record(row: dict[str, Any]) -> Job:
     """A row as everybody speaks of it."""
+    if bytes in map(type, row.values()):  # put there by somebody else: no client would take it
+        row = {name: as_text(v) if isinstance(v, bytes) else v for name, v in row.items()}
     return Job(
         id=row["id"],
         task=row["task"],

@@ -154,22 +154,23 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
 
 
 _HEADS = msgspec.json.Decoder(list[InHand])
+# A text that somebody has written as a BLOB could not be told in JSON, nor could those beside it.
 _HEAD = (
     "id",
     "rank",
     "priority",
     "available_at",
-    "limit_key",
+    "CAST(limit_key AS TEXT)",
     "lease + 1",
     "attempts + 1",
     "max_attempts",
     "executions + 1",
-    "args",
+    "CAST(args AS TEXT)",
     "run_id",
-    "step",
-    "batch",
-    "pinned",
-    "state",
+    "CAST(step AS TEXT)",
+    "CAST(batch AS TEXT)",
+    "CAST(pinned AS TEXT)",
+    "CAST(state AS TEXT)",
     "lost",
     "unknowns",
     "life",

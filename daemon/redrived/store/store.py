@@ -112,21 +112,28 @@ class Store:
     ) -> Result:
         """Ask something of the committed state, in a thread of its own."""
 
-        def ask() -> Result:
-            try:
-                with self.database.readers.connect() as connection, connection.begin():
-                    return question(connection, *args, **kwargs)
-            except Exception as error:
-                trouble = self.database.trouble(error)
-                if trouble is None:
-                    raise
-                raise TryLater(
-                    f"the store cannot be asked now ({trouble.in_words}): {said(error)}",
-                    hint="`redrive doctor` says more",
-                    retry_after=1.0,
-                ) from error
+        def ask(connection: Connection) -> Result:
+            return question(connection, *args, **kwargs)
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, ask)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._ask, ask)
+
+    def _ask(self, question: Callable[[Connection], Result], is_lenient: bool = False) -> Result:
+        try:
+            with self.database.readers.connect() as connection, connection.begin():
+                if is_lenient:
+                    self.database.be_lenient(connection)
+                return question(connection)
+        except Exception as error:
+            if self.database.met_no_text(error) and not is_lenient:
+                return self._ask(question, is_lenient=True)
+            trouble = self.database.trouble(error)
+            if trouble is None:
+                raise
+            raise TryLater(
+                f"the store cannot be asked now ({trouble.in_words}): {said(error)}",
+                hint="`redrive doctor` says more",
+                retry_after=1.0,
+            ) from error
 
     async def _check_counts(self) -> None:
         """Count every job once, while work goes on: a million of them hold up no start."""

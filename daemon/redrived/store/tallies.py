@@ -28,13 +28,14 @@ def read_with_waits(connection: Connection) -> tuple[Counts, Counts]:
     for queue, task, word, n in connection.execute(
         text("SELECT queue, task, state, sum(n) FROM tallies GROUP BY queue, task, state")
     ):
-        if n:
+        if n and word in _COUNTED:  # somebody may have written a state that is none
             counts = aside if word in _ASIDE else states
             counts.setdefault(queue, {}).setdefault(task, {})[word] = int(n)
     return states, aside
 
 
 _ASIDE = frozenset(ASIDE.values())
+_COUNTED = _ASIDE | {str(state) for state in JobState}
 _WAITING_ASIDE = " ".join(
     f"WHEN state = '{state}' AND waits = '{waits}' THEN '{word}'"
     for (state, waits), word in ASIDE.items()
@@ -67,7 +68,7 @@ def missing(connection: Connection) -> list[Missing]:
     """Where the counts are wrong, found by counting every job of one snapshot."""
     rows = connection.execute(
         text(
-            "SELECT queue, task, state, sum(n) FROM ("
+            "SELECT CAST(queue AS TEXT), CAST(task AS TEXT), state, sum(n) FROM ("
             "SELECT queue, task, state, count(*) AS n FROM jobs GROUP BY queue, task, state"
             f" UNION ALL SELECT queue, task, CASE {_WAITING_ASIDE} END AS word, count(*) FROM jobs"
             f" WHERE CASE {_WAITING_ASIDE} END IS NOT NULL GROUP BY queue, task, word"

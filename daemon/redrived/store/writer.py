@@ -183,16 +183,21 @@ class Writer:
         try:
             return self._try(group)
         except GroupFailed as failed:
-            if len(group) == 1 and not isinstance(failed.error, NeedsCare):
+            is_lenient = self.database.met_no_text(failed.error)
+            if len(group) == 1 and not is_lenient and not isinstance(failed.error, NeedsCare):
                 raise failed.error from None
-            return self._try(group, careful=True)
+            return self._try(group, careful=True, is_lenient=is_lenient)
 
-    def _try(self, group: list[Entry[Any, Any]], *, careful: bool = False) -> Landed:
+    def _try(
+        self, group: list[Entry[Any, Any]], *, careful: bool = False, is_lenient: bool = False
+    ) -> Landed:
         # To take it from its pool and put it back costs as much as a small change.
         connection = self._connection = self._connection or self.database.writers.connect()
         try:
             if self._doubt is not None and (landed := self._landed_after_all(connection)):
                 return landed
+            if is_lenient:
+                self.database.be_lenient(connection)
             with connection.begin():
                 now, transaction = self.database.begin(connection, self.clock.now())
                 unit = Unit(connection, self.database, self.node, now, careful=careful)
