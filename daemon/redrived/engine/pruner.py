@@ -21,6 +21,7 @@ HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 RECEIPTS = HOUR // 4  # longer than anybody asks again
 STARTS = 2 * DAY  # longer than any rate looks back
+NODES = 7 * DAY  # of silence, after which nobody looks for a node any more
 FAR_AHEAD = 3600.0  # seconds by which no clock goes wrong on its own
 HELD_BACK = 3600.0  # seconds for somebody to notice that it was set
 
@@ -146,6 +147,8 @@ class Pruner:
         if not self._is_leader():
             return
         while await self._store.submit(retention.forget_starts, now - STARTS) >= CHUNK:
+            pass
+        while await self._store.submit(retention.forget_nodes, NODES) >= CHUNK:
             pass
         if keep.events is not None:
             old = now - round(keep.events * SECOND)

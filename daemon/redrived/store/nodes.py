@@ -132,7 +132,7 @@ def lost(connection: Connection) -> list[str]:
 
 
 def rows(connection: Connection) -> list[NodeRow]:
-    """Every node there is or was, by name."""
+    """Every node there is, or was in the last days, by name."""
     leader = connection.execute(
         text("SELECT node FROM leaders WHERE role = 'leader'")
     ).scalar_one_or_none()

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
-from redrived.store import ledger
+from redrived.store import ledger, tallies
 from redrived.store.removal import remove_jobs
 from redrived.store.unit import Unit
 
@@ -126,6 +126,17 @@ def forget_starts(unit: Unit, wishes: Sequence[int]) -> list[int]:
     return [
         _remove(unit, "starts", "lane, at, job", "at < :before", before=before) for before in wishes
     ]
+
+
+def forget_nodes(unit: Unit, spans: Sequence[int]) -> list[int]:
+    """Nodes that have been silent for so long and hold nothing; their counts go on as ours."""
+    return [_forget_nodes(unit, unit.now - span) for span in spans]
+
+
+def _forget_nodes(unit: Unit, before: int) -> int:
+    holding = "EXISTS (SELECT 1 FROM jobs WHERE state = 'leased' AND jobs.node = nodes.name)"
+    gone = f"beat_at < :before AND NOT {holding}"
+    return _remove(unit, "nodes", "name", gone, before=before) + tallies.take_over(unit, CHUNK)
 
 
 def _remove(unit: Unit, table: str, key: str, condition: str, **parameters: int) -> int:

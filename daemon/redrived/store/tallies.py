@@ -87,6 +87,25 @@ def correct(unit: Unit, items: Sequence[Sequence[Missing]]) -> list[None]:
     return [None] * len(items)
 
 
+def take_over(unit: Unit, limit: int) -> int:
+    """Count as our own what nodes have counted that are forgotten; how many rows of theirs.
+
+    A node may come back at this very moment. Whoever is first locks the row: we take what it
+    says by then, and what is counted after us begins another.
+    """
+    theirs = "node <> :node AND node NOT IN (SELECT name FROM nodes)"
+    rows = unit.execute(
+        "DELETE FROM tallies WHERE (node, queue, task, state) IN"
+        f" (SELECT node, queue, task, state FROM tallies WHERE {theirs} LIMIT :limit)"
+        " RETURNING queue, task, state, n",
+        node=unit.node,
+        limit=limit,
+    ).all()
+    for queue, task, state, n in rows:
+        unit.moved(queue, task, None, state, n)
+    return len(rows)
+
+
 _STATES = {str(state) for state in JobState} | SCREEN_STATES.keys()
 
 

@@ -12,9 +12,10 @@ from redrive.config.sections import Keep
 from redrived.engine.pruner import Pruner
 from redrived.engine.timers import Timers
 from redrived.processes.output import Outputs
-from redrived.store import events, retention, tallies
+from redrived.store import events, nodes, retention, tallies
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.leases import lease
+from redrived.store.nodes import NodeBeat, NodeFacts
 from redrived.store.picking import Room, TaskRules
 from redrived.store.settle import Completed, complete
 from redrived.store.store import Store
@@ -146,6 +147,20 @@ async def test_only_the_leader_forgets_what_all_share(pruned: Pruned) -> None:
     assert await pruned.pruner.run_once() == 0
     assert await pruned.jobs() == 1
     assert not output.exists()  # the files are this node's own
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_the_leader_forgets_nodes_that_are_gone(pruned: Pruned, leads: bool) -> None:
+    pruned.leads = leads
+    earlier = Store(f"sqlite:///{pruned.folder}/redrive.db", pruned.clock, "an earlier name")
+    await earlier.open()
+    beat = NodeBeat(state="up", started_at=1, version="1", slots=8, facts=NodeFacts(pid=1))
+    await earlier.submit(nodes.arrive, beat)
+    await earlier.close()
+    pruned.clock.move(8 * DAY)
+    await pruned.pruner.run_once()
+    left = [row.name for row in await pruned.store.read(nodes.rows)]
+    assert left == ([] if leads else ["an earlier name"])
 
 
 async def test_old_output_goes_before_its_job(pruned: Pruned) -> None:

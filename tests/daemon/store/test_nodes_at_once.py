@@ -12,6 +12,9 @@ from redrive.errors import WrongState
 from redrived.store.actions import Act, Acted, act
 from redrived.store.enqueue import NewJob, Order, Placed, enqueue
 from redrived.store.group import Entry, Operation
+from redrived.store.leases import lease
+from redrived.store.picking import Room, TaskRules
+from redrived.store.retention import forget_nodes
 from redrived.store.runs import NewRun, start
 from redrived.store.settle import complete
 from redrived.store.unit import Unit
@@ -21,6 +24,8 @@ from support.pair import PATIENCE, Pair
 from support.runs import Track, step
 
 KEYED = NewJob(task="work", queue="default", unique="u")
+KEYLESS = NewJob(task="work", queue="default")
+A_ROOM = Room(slots=1, tasks={"work": TaskRules()})
 
 
 def a_dead_one(ground: Ground) -> int:
@@ -105,3 +110,23 @@ def test_nodes_that_want_the_same_in_another_order_do_not_wait_for_each_other(pa
     begun = [*answers[2], *others[0].result(PATIENCE)]
     assert [run.created for run in begun] == [True, True]
     check(pair.one)
+
+
+def test_what_a_forgotten_node_counts_while_it_is_taken_over_is_counted_once(pair: Pair) -> None:
+    pair.one.add(*[KEYLESS] * 3)
+    with pair.mid_commit(lease, A_ROOM):
+        forgot = pair.meanwhile(lambda: pair.two.do(forget_nodes, 0))
+    assert forgot.result(PATIENCE) == 1
+    assert pair.two.do(forget_nodes, 0) == 1  # what is leased was not counted there before
+    assert pair.two.do(forget_nodes, 0) == 0
+    assert pair.two.counts() == {"queued": 2, "leased": 1}
+    check(pair.two)
+
+
+def test_what_a_forgotten_node_counts_after_it_was_taken_over_is_counted_anew(pair: Pair) -> None:
+    pair.two.add(*[KEYLESS] * 3)
+    with pair.mid_commit(forget_nodes, 0):
+        leased = pair.meanwhile(lambda: pair.two.take())
+    assert len(leased.result(PATIENCE)) == 1
+    assert pair.two.counts() == {"queued": 2, "leased": 1}
+    check(pair.two)

@@ -9,17 +9,20 @@ from sqlalchemy import Connection, Table, Text, insert, text
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.protocol.rows import BatchRow
-from redrived.store import batch_pages, retention, tables
+from redrived.store import batch_pages, nodes, retention, tables, tallies
 from redrived.store.database import LOG_SIZE, Database
 from redrived.store.enqueue import NewJob
 from redrived.store.ledger import Claim, claim
+from redrived.store.nodes import NodeBeat, NodeFacts
 from redrived.store.retention import Ended, Forgotten, Old
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.ground import Ground
+from support.invariants import check
 from support.runs import Track, step
 
 DAY = 86400.0
+A_BEAT = NodeBeat(state="up", started_at=1, version="1", slots=8, facts=NodeFacts(pid=1))
 
 
 def ended_before(ground: Ground, state: str = "done", days: float = 7) -> Ended:
@@ -176,6 +179,79 @@ async def test_slots_redrives_receipts_and_starts_go_by_their_age(ground: Ground
     assert ground.do(retention.forget_receipts, 5) == 1
     assert ground.do(retention.forget_starts, 5) == 1
     assert ground.do(retention.forget_traces, 5) == 0
+
+
+def two_nodes(database: Database, clock: FakeClock) -> tuple[Ground, Ground]:
+    one, two = Ground(database, clock, "one"), Ground(database, clock, "two")
+    for each in (one, two):
+        each.do(nodes.arrive, A_BEAT)
+    return one, two
+
+
+def forgotten_by(ground: Ground) -> int:
+    """It has beaten all the time."""
+    ground.do(nodes.beat, A_BEAT)
+    return ground.do(retention.forget_nodes, round(7 * DAY * SECOND))
+
+
+def names(ground: Ground) -> list[str]:
+    return [row.name for row in ground.ask(nodes.rows)]
+
+
+def counting(connection: Connection) -> set[str]:
+    return set(connection.execute(text("SELECT node FROM tallies")).scalars())
+
+
+def test_a_node_that_is_gone_is_forgotten_and_what_it_counted_counts_on(
+    database: Database, clock: FakeClock
+) -> None:
+    one, two = two_nodes(database, clock)
+    two.add(*[NewJob(task="work", queue="default")] * 3, NewJob(task="work", queue="q", held=True))
+    one.finish(*one.take())
+    counts = one.ask(tallies.read_with_waits)
+    clock.move(8 * DAY)
+
+    assert forgotten_by(one) == 4
+
+    assert names(one) == ["one"]
+    assert one.ask(counting) == {"one"}
+    assert one.ask(tallies.read_with_waits) == counts
+    check(one)
+    assert forgotten_by(one) == 0
+
+
+def test_a_node_that_was_forgotten_may_come_back(database: Database, clock: FakeClock) -> None:
+    one, two = two_nodes(database, clock)
+    two.add()
+    clock.move(8 * DAY)
+    forgotten_by(one)
+
+    assert two.do(nodes.beat, A_BEAT) is None
+    two.finish(*two.take())
+
+    assert names(one) == ["one", "two"]
+    assert one.counts() == {"done": 1}
+    assert forgotten_by(one) == 0
+    check(one)
+
+
+def test_a_node_that_still_holds_a_job_or_was_there_of_late_is_not_forgotten(
+    database: Database, clock: FakeClock
+) -> None:
+    one, two = two_nodes(database, clock)
+    one.add()
+    (job,) = two.take()
+    clock.move(6 * DAY)
+    assert forgotten_by(one) == 0
+    clock.move(2 * DAY)
+    assert forgotten_by(one) == 0
+    assert names(one) == ["one", "two"]
+
+    two.fail(job)
+    forgotten_by(one)
+
+    assert names(one) == ["one"]
+    assert one.counts() == {"dead": 1}
 
 
 async def test_the_file_shrinks_once_its_rows_are_gone(
