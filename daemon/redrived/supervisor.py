@@ -123,7 +123,9 @@ class Supervisor:
         try:
             async with self.notifier.patience("settling what an earlier daemon left"):
                 await node.arrive()
-                for service in (*engine.services, node, bridge, *self._http(engine, node)):
+                outside = (node, bridge, *self._http(engine, node))
+                # Work begins last: a start that fails must leave none behind.
+                for service in (*engine.services, *outside, engine.dispatcher):
                     await service.start()
                     self._started.append(service)
             self._reload_on_signal(engine)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from redrive.errors import Exit
-from support.daemon import PATIENCE, Daemon
+from support.daemon import PATIENCE, Daemon, eventually
 from support.trial import trial
 
 AWAY = '[store]\nurl = "postgresql+psycopg://nobody@127.0.0.1:1/nowhere"\n'
@@ -18,6 +20,11 @@ CALLS = """
 listen = "127.0.0.1:0"
 [tasks.call]
 http = { url = "{{ args.url }}" }
+"""
+NOTES = """
+[tasks.notes]
+command = "echo attempt $REDRIVE_ATTEMPT_NUMBER >> began"
+retry = true
 """
 MISPLACED = """
 [tasks.away]
@@ -73,6 +80,27 @@ def test_a_file_that_another_program_holds_is_tried_again_later(tmp_path: Path) 
         code, said = failed_start(tmp_path)
     assert code == Exit.TRY_LATER
     assert "another program holds the database" in said
+
+
+def test_a_start_that_fails_begins_no_work(tmp_path: Path) -> None:
+    with trial(tmp_path, NOTES) as daemon, socket.create_server(("127.0.0.1", 0)) as taken:
+        daemon.start()
+        at = datetime.now(UTC) + timedelta(seconds=1)
+        job = daemon.ask.enqueue("notes", at=at).id
+        daemon.stop()
+        eventually(lambda: datetime.now(UTC) > at, "it is due")
+        works = daemon.config.read_text()
+        daemon.config.write_text(f'{works}[http]\nlisten = "127.0.0.1:{taken.getsockname()[1]}"\n')
+
+        failing = daemon.start(ready=False).process
+        assert failing is not None
+        assert failing.wait(PATIENCE) == Exit.FAILED
+
+        assert not (tmp_path / "began").exists()
+        daemon.config.write_text(works)
+        daemon.start()
+        daemon.until_ended(job)
+        assert (tmp_path / "began").read_text() == "attempt 1\n"
 
 
 @pytest.mark.parametrize(

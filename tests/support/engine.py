@@ -135,10 +135,11 @@ async def still(folder: Path, config: str, clock: Clock) -> AsyncIterator[Engine
 
 @asynccontextmanager
 async def at_work(engine: Engine) -> AsyncIterator[None]:
+    services = [*engine.services, engine.dispatcher]
     try:
-        for service in engine.services:
+        for service in services:
             await service.start()
         yield
     finally:
-        for service in reversed(engine.services):
+        for service in reversed(services):
             await service.stop()

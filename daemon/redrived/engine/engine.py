@@ -50,7 +50,10 @@ from redrived.store.store import Store
 
 
 class Engine:
-    """Every part of the engine, wired; `services` is the order in which they start."""
+    """Every part of the engine, wired; `services` is the order in which they start.
+
+    The dispatcher comes after all others, and after what can still fail in the daemon's start.
+    """
 
     def __init__(
         self,
@@ -154,7 +157,6 @@ class Engine:
             self.promoter,
             watch,
             Unkillable(self.attempts, self.ender, timers, clock),
-            self.dispatcher,
             self.gates,
             self.outbox,
             self.timetable,
