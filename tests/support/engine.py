@@ -21,6 +21,7 @@ from redrived.store.enqueue import enqueue
 from redrived.store.events import announced
 from redrived.store.store import Store
 from redrived.store.unit import Landed
+from support.ends import has_ended
 
 WITHIN = 20.0  # seconds a fact may take on a loaded machine
 TESTER = Asker(who="tester", role="operator")
@@ -87,13 +88,11 @@ class Bench:
 
     async def ended(self, id: int) -> Job:
         """The job, once nothing more will happen to it by itself."""
-        ends = {"action_completed", "step_retry_exhausted", "job_cancelled", "job_killed"}
 
-        def over() -> bool:
-            mine = [event for event in self.heard if event.job == id]
-            return bool(mine) and mine[-1].type in ends
+        def is_over() -> bool:
+            return has_ended(event.type for event in self.heard if event.job == id)
 
-        await self.until(over, f"the end of job {id}")
+        await self.until(is_over, f"the end of job {id}")
         return await self.job(id)
 
 

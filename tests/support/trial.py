@@ -18,9 +18,8 @@ from redrived.store.database import Database
 from support import invariants
 from support.clock import FakeClock
 from support.daemon import Daemon, eventually
+from support.ends import has_ended
 from support.ground import Ground
-
-ENDS = {"action_completed", "step_retry_exhausted", "job_cancelled", "job_killed"}
 
 
 class Trial(Daemon):
@@ -80,11 +79,7 @@ class Trial(Daemon):
         return event
 
     def until_ended(self, id: int) -> Job:
-        def has_ended() -> bool:  # whoever had lost it may say so after that
-            told = [type for type in self.told(id) if type != "late_result"]
-            return told[-1] in ENDS
-
-        eventually(has_ended, f"the end of job {id}")
+        eventually(lambda: has_ended(self.told(id)), f"the end of job {id}")
         return self.job(id)
 
     def until_all_ended(self, within: float = 120.0) -> None:
