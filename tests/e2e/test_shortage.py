@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from redrive.lifecycle import JobState
 from redrive.protocol.queries import Doctor
 from support.daemon import eventually
 from support.faults import HANDLERS, PATIENT, TASKS
-from support.trial import trial
+from support.trial import Trial, trial
 
 
 def test_f49_a_lost_folder_of_outputs_stops_nothing_and_comes_back(tmp_path: Path) -> None:
@@ -88,11 +89,7 @@ def test_whose_output_cannot_be_seen_is_not_taken_for_silent(tmp_path: Path) -> 
         [found] = [check for check in daemon.ask.ask(Doctor()).checks if check.name == "output"]
         assert (found.ok, found.text[: len(why)]) == (False, why)
         for id in (*begun_before, *begun_after):
-            job = daemon.until_ended(id)
-            assert (job.state, daemon.told(id)[1:]) == (
-                JobState.DONE,
-                ["action_started", "action_completed"],
-            )
+            daemon.until_done_at_once(id)
         late = daemon.until_ended(daemon.enqueue("mute_for_long"))
         assert late.error is not None
         assert late.error.error_type == "timeout"  # a deadline is judged by the clock
@@ -153,11 +150,7 @@ def test_what_a_full_disk_swallows_is_nobodys_silence(tmp_path: Path, small_disk
             while file.write(bytes(4096)):
                 pass
         for id in ids:
-            job = daemon.until_ended(id)
-            assert (job.state, daemon.told(id)[1:]) == (
-                JobState.DONE,
-                ["action_started", "action_completed"],
-            )
+            daemon.until_done_at_once(id)
 
 
 @pytest.mark.parametrize("is_before", [True, False])
@@ -187,8 +180,30 @@ def test_a_file_system_of_outputs_that_is_read_only_costs_words_not_jobs(
         assert daemon.ask.log(id).data == b"said\n"
 
 
+WIDE = PATIENT.replace("concurrency = 4", "concurrency = 400")
+
+
+def until_one_goes_back(daemon: Trial) -> None:
+    """There are no descriptors left for all that were leased."""
+    eventually(
+        lambda: "job_interrupted" in {event.type for event in daemon.events()},
+        "a job goes back",
+        every=0.5,
+    )
+
+
+def sockets_of(daemon: Trial) -> Iterator[str]:
+    """One after the other, for ever."""
+    return cycle(str(daemon.folder / "run" / name) for name in ("control", "query", "events"))
+
+
+def connect(open_ones: ExitStack, place: str) -> None:
+    one = open_ones.enter_context(socket.socket(socket.AF_UNIX))
+    with suppress(OSError):  # it may be sent away before it knows that it is in
+        one.connect(place)
+
+
 def test_f53_no_descriptors_left_is_a_pause_not_a_failure(tmp_path: Path) -> None:
-    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
     tasks = (
         TASKS
         + """
@@ -196,14 +211,10 @@ def test_f53_no_descriptors_left_is_a_pause_not_a_failure(tmp_path: Path) -> Non
 command = "until [ -e go ]; do sleep 0.5; done"
 """
     )
-    with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+    with trial(tmp_path, tasks, HANDLERS, WIDE) as daemon:
         daemon.start(open_files=256)
         ids = daemon.enqueue_many("nap", 400)
-        eventually(
-            lambda: "job_interrupted" in {event.type for event in daemon.events()},
-            "no descriptors left",
-            every=0.5,
-        )
+        until_one_goes_back(daemon)
         for _ in range(20):  # whoever comes now is answered
             with daemon.client() as client:
                 assert client.status().states["queued"] > 100
@@ -216,47 +227,33 @@ command = "until [ -e go ]; do sleep 0.5; done"
 
 
 def test_calls_leave_descriptors_for_whoever_comes(tmp_path: Path) -> None:
-    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
     with socket.create_server(("127.0.0.1", 0), backlog=400) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         tasks = f'{TASKS}\n[tasks.call]\nhttp = {{ url = "{url}" }}\n'
-        with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+        with trial(tmp_path, tasks, HANDLERS, WIDE) as daemon:
             daemon.start(open_files=256)
             daemon.enqueue_many("call", 400)
-            eventually(
-                lambda: "job_interrupted" in {event.type for event in daemon.events()},
-                "no more calls can be made",
-                every=0.5,
-            )
+            until_one_goes_back(daemon)
             for _ in range(60):
                 with daemon.client() as client:
                     assert client.status().states["queued"] > 100
 
 
 def test_clients_that_come_all_at_once_beside_much_work_find_the_daemon(tmp_path: Path) -> None:
-    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
     tasks = TASKS + '\n[tasks.nap]\ncommand = ["sleep", "300"]\n'
-    with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+    with trial(tmp_path, tasks, HANDLERS, WIDE) as daemon:
         daemon.start(open_files=256)
         daemon.enqueue_many("nap", 100)
-        eventually(
-            lambda: "job_interrupted" in {event.type for event in daemon.events()},
-            "no descriptors left for commands",
-            every=0.5,
-        )
-        places = [str(tmp_path / "run" / name) for name in ("control", "query", "events")]
+        until_one_goes_back(daemon)
         with ExitStack() as open_ones:
-            for n in range(120):
-                one = open_ones.enter_context(socket.socket(socket.AF_UNIX))
-                with suppress(OSError):
-                    one.connect(places[n % len(places)])
+            for place in islice(sockets_of(daemon), 120):
+                connect(open_ones, place)
             assert daemon.ask.status().states["leased"] > 0
 
 
 def test_what_there_is_room_for_runs_and_the_rest_is_hardly_tried(tmp_path: Path) -> None:
-    base = PATIENT.replace("concurrency = 4", "concurrency = 400")
     tasks = TASKS + '\n[tasks.nap]\ncommand = ["sleep", "0.2"]\n'
-    with trial(tmp_path, tasks, HANDLERS, base) as daemon:
+    with trial(tmp_path, tasks, HANDLERS, WIDE) as daemon:
         daemon.start(open_files=256)
         ids = daemon.enqueue_many("nap", 800)
         daemon.until_all_ended()
@@ -271,12 +268,9 @@ def test_connections_that_take_all_descriptors_do_not_end_the_daemon(tmp_path: P
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start(open_files=256)
         daemon.until_ended(daemon.enqueue("say"))  # who is there already stays
-        places = [str(tmp_path / "run" / name) for name in ("control", "query", "events")]
         with ExitStack() as open_ones:
-            for n in range(300):
-                one = open_ones.enter_context(socket.socket(socket.AF_UNIX))
-                with suppress(OSError):  # it may be sent away before it knows that it is in
-                    one.connect(places[n % len(places)])
+            for place in islice(sockets_of(daemon), 300):
+                connect(open_ones, place)
                 daemon.ask.status()  # by now it has been seen
             waits = daemon.enqueue("say")
         assert daemon.until_ended(waits).state is JobState.DONE

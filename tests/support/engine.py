@@ -10,7 +10,7 @@ from typing import Any
 
 from redrive.clock import Clock, SystemClock
 from redrive.config import load
-from redrive.models import Event, Job
+from redrive.models import ErrorRecord, Event, Job
 from redrive.protocol.commands import Enqueue, JobOrder
 from redrived.bus import Asker
 from redrived.engine import intake
@@ -94,6 +94,12 @@ class Bench:
 
         await self.until(is_over, f"the end of job {id}")
         return await self.job(id)
+
+    async def failed(self, id: int) -> ErrorRecord:
+        """With what the job has ended."""
+        job = await self.ended(id)
+        assert job.error is not None, job
+        return job.error
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redrive.blocking import Client
+from redrive.lifecycle import JobState
 from redrive.models import Event, Job
 from redrive.protocol.commands import JobOrder
 from redrived.processes import proc
@@ -81,6 +82,12 @@ class Trial(Daemon):
     def until_ended(self, id: int) -> Job:
         eventually(lambda: has_ended(self.told(id)), f"the end of job {id}")
         return self.job(id)
+
+    def until_done_at_once(self, id: int) -> None:
+        """It is done with its first attempt, of which nothing else is told."""
+        job = self.until_ended(id)
+        assert (job.state, job.attempts) == (JobState.DONE, 1)
+        assert self.told(id)[1:] == ["action_started", "action_completed"]
 
     def until_all_ended(self, within: float = 120.0) -> None:
         def none_left() -> bool:

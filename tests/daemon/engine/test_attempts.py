@@ -162,9 +162,7 @@ async def test_s22_what_came_from_the_environment_is_in_no_error_and_no_event(
     monkeypatch.setenv("TOKEN", "hunter2!")
     async with running(folder, LEAKS) as bench:
         [id] = await bench.enqueue("leak")
-        job = await bench.ended(id)
-        assert job.error is not None
-        assert job.error.message == "cannot log in as app with [redacted]"
+        assert (await bench.failed(id)).message == "cannot log in as app with [redacted]"
         stored = await bench.engine.store.read(events.after, 0, 100)
         assert "hunter2" not in repr(stored)
         assert "hunter2!" in repr(bench.engine.outputs.read(id, 1))  # which is shown as it was
@@ -204,9 +202,8 @@ async def test_a_transient_failure_is_tried_until_nothing_is_left(folder: Path) 
 async def test_an_error_without_a_message_is_told_by_its_name(folder: Path) -> None:
     async with running(folder, TASKS) as bench:
         [id] = await bench.enqueue("wordless")
-        error = (await bench.ended(id)).error
+        error = await bench.failed(id)
 
-        assert error is not None
         assert (error.message, error.error_type) == ("RuntimeError", "unknown")
         assert error.fingerprint == fingerprint("unknown", "", error.traceback)
 

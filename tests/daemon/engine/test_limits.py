@@ -60,17 +60,14 @@ async def test_the_same_signal_without_that_limit_is_a_loss(tmp_path: Path) -> N
     (tmp_path / "handlers.py").write_text(HANDLERS)
     async with running(tmp_path, CONFIG) as bench:
         [id] = await bench.enqueue("die")
-        job = await bench.ended(id)
-        assert job.error is not None
-        assert job.error.error_type == "lost"
+        assert (await bench.failed(id)).error_type == "lost"
 
 
 async def test_what_a_shell_says_of_a_limit_is_judged_like_its_signal(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         [id] = await bench.enqueue("fill")
-        job = await bench.ended(id)
-        assert job.error is not None
-        assert (job.error.error_type, job.attempts) == ("limit_exceeded", 1)
+        assert (await bench.failed(id)).error_type == "limit_exceeded"
+        assert (await bench.job(id)).attempts == 1
 
 
 @pytest.mark.parametrize(
@@ -88,8 +85,7 @@ async def test_a_large_exit_code_is_a_signal_only_with_the_limit_behind_it(
 ) -> None:
     async with running(tmp_path, CONFIG) as bench:
         [id] = await bench.enqueue(task, code=code)
-        job = await bench.ended(id)
-        assert job.error is not None
-        assert job.error.error_type == error_type
+        error = await bench.failed(id)
+        assert error.error_type == error_type
         if error_type != "unknown":
-            assert job.error.message == "ended by SIGXFSZ: see `limits.file_size`"
+            assert error.message == "ended by SIGXFSZ: see `limits.file_size`"

@@ -147,7 +147,6 @@ async def test_an_error_type_is_a_word_that_every_database_can_keep(tmp_path: Pa
     config = '[pools.default]\npath = ["."]\n[tasks.no]\npython = "handlers:no"\n'
     async with running(tmp_path, config) as bench:
         [id] = await bench.enqueue("no")
-        error = (await bench.ended(id)).error
-        assert error is not None
+        error = await bench.failed(id)
         assert error.error_type.startswith("no such fileno")
         assert len(error.error_type) == 200
