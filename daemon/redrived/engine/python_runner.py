@@ -14,6 +14,7 @@ import msgspec
 from redrive.clock import Clock
 from redrived.engine import said
 from redrived.engine.attempt import Attempt, Attempts, Ending
+from redrived.engine.bad_rows import UNREADABLE
 from redrived.engine.definitions import Definitions
 from redrived.engine.job_facts import UnreadableArguments, arguments_of
 from redrived.engine.pace import Pace
@@ -119,7 +120,7 @@ class PythonRunner:
             arguments_of(job)
         except UnreadableArguments as problem:
             began_at = None if has_begun else self._clock.now()
-            self._settler.unfit(job, began_at, str(problem), "unreadable_row")
+            self._settler.unfit(job, began_at, str(problem), UNREADABLE)
             return False
         return True
 

@@ -19,11 +19,12 @@ from redrive.deciding import facts
 from redrive.deciding.facts import Facts
 from redrive.deciding.verdict import Verdict, decide
 from redrive.errors import RedriveError
-from redrive.lifecycle import JobState, Reason
-from redrive.models import Decision, ErrorRecord
+from redrive.lifecycle import JobState
+from redrive.models import ErrorRecord
 from redrive.policy import RetryPolicy
 from redrive.rules import Evidence
 from redrived.engine.attempt import Attempt, Ending
+from redrived.engine.bad_rows import put_aside, unreadable_evidence
 from redrived.engine.breaker import Breakers
 from redrived.engine.definitions import Definitions
 from redrived.engine.end import (
@@ -251,10 +252,8 @@ class Settler:
 
     def put_aside(self, job: InHand, problem: Exception) -> None:
         """Its row makes no sense: it is a person's to look at, and needs nothing more of the row."""
-        now = self._clock.now()
-        self._put_aside(
-            End(job=job, began_at=None, ended_at=now, ended=self._unreadable(job, problem))
-        )
+        ended = self._unreadable(job, problem)
+        self._put_aside(End(job=job, began_at=None, ended_at=self._clock.now(), ended=ended))
 
     def put_off(self, job: InHand, began_at: int | None, why: RedriveError) -> None:
         """What it needs cannot be had just now: it waits a moment, at no cost."""
@@ -353,20 +352,10 @@ class Settler:
         )
 
     def _unreadable(self, job: InHand, problem: Exception) -> facts.Failed:
-        is_known = isinstance(problem, RedriveError)
-        why = str(problem) if is_known else f"its row makes no sense: {problem!r}"
-        log.error("job %d is put aside: %s", job.id, why, exc_info=None if is_known else problem)
-        return self._failed(job, permanent_evidence(job, "unreadable_row", why))
+        return self._failed(job, unreadable_evidence(job, problem))
 
     def _put_aside(self, told: End) -> None:
-        """Dead, as no other attempt could do better; no policy is asked."""
-        decision = Decision(
-            retry=False,
-            rule="unreadable_row",
-            because=f"attempt {told.job.attempt} of {told.job.max_attempts}: not retried, its row"
-            " cannot be read",
-        )
-        found = Verdict(state=JobState.DEAD, reason=Reason.PERMANENT, decision=decision)
+        found = put_aside(told.job)
         error = error_record(told, found)
         self._write(told, found, error, events_of(told, found, error))
 
