@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from redrive.clock import SECOND
@@ -15,7 +15,7 @@ from redrive.protocol.rows import Check
 from redrive.room import room_check
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.engine.why_ending import unkillable_hint
+from redrived.processes.stuck import stuck_hint, stuck_words
 from redrived.store import outbox, soundness
 from redrived.store.soundness import Soundness
 
@@ -115,13 +115,11 @@ def _commands(engine: Engine) -> Iterator[Check]:
 def _unkillable(engine: Engine) -> Iterator[Check]:
     for attempt in engine.attempts:
         if attempt.unkillable:
-            pids = ", ".join(map(str, attempt.unkillable))
-            yield Check(
-                name=f"job {attempt.job.id}",
-                ok=False,
-                text=f"SIGKILL does not end process {pids}",
-                hint=unkillable_hint(pids),
-            )
+            yield _stuck(f"job {attempt.job.id}", attempt.unkillable)
+
+
+def _stuck(name: str, pids: Sequence[int]) -> Check:
+    return Check(name=name, ok=False, text=stuck_words(pids), hint=stuck_hint(pids))
 
 
 def _output(engine: Engine) -> Iterator[Check]:

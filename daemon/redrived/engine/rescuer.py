@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from redrived.engine.attempt import Ending
 from redrived.engine.settler import Settler
 from redrived.processes.output import Outputs
+from redrived.processes.stuck import stuck_words
 from redrived.processes.tree import Trees
 from redrived.store.rescue import LeftBehind, left_behind
 from redrived.store.store import Store
@@ -35,7 +36,7 @@ class Rescuer:
         if ended.killed:
             log.warning("ended %d processes of an earlier daemon", len(ended.killed))
         if ended.unkillable:
-            log.error("processes of an earlier daemon cannot be killed: %s", ended.unkillable)
+            log.error("an earlier daemon has left some: %s", stuck_words(ended.unkillable))
         left = await self._store.read(left_behind, self._node)
         self.settle(left)
         if left:

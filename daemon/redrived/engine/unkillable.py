@@ -12,6 +12,7 @@ from redrive.clock import Clock
 from redrived.engine.attempt import Attempt, Attempts
 from redrived.engine.ender import Ender
 from redrived.engine.timers import Timers
+from redrived.processes.stuck import stuck_words
 
 EVERY = 1.0  # seconds
 SAID_EVERY = 60.0  # seconds, in the daemon's log
@@ -50,5 +51,4 @@ class Unkillable:
         elif now - last < SAID_EVERY:
             return
         self._said[attempt] = now
-        pids = ", ".join(map(str, attempt.unkillable))
-        log.error("job %d cannot be ended: SIGKILL does not end process %s", attempt.job.id, pids)
+        log.error("job %d cannot be ended: %s", attempt.job.id, stuck_words(attempt.unkillable))

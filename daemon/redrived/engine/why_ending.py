@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from redrive.deciding.because import spell
 from redrive.instants import SECOND, iso
+from redrived.processes.stuck import stuck_hint, stuck_words
 
 # What is being done to it, and what becomes of it then.
 _WORDS = {
@@ -42,22 +43,10 @@ def ending(end: BeingEnded, now: int) -> tuple[str, str, dict[str, Any], str]:
     known = {"ending": end.why, "by": end.by, "since": end.since and iso(end.since)}
     saw: dict[str, Any] = {name: value for name, value in known.items() if value}
     if end.unkillable:
-        pids = ", ".join(map(str, end.unkillable))
-        text = f"SIGKILL does not end process {pids}: {asked}; once that is gone, {then}"
-        return (
-            "unkillable",
-            text,
-            {**saw, "unkillable": list(end.unkillable)},
-            unkillable_hint(pids),
-        )
+        pids = end.unkillable
+        text = f"{stuck_words(pids)}: {asked}; once that is gone, {then}"
+        return "unkillable", text, {**saw, "unkillable": list(pids)}, stuck_hint(pids)
     return "ending", f"{asked}; {_next(end, now)}, then {then}", saw, ""
-
-
-def unkillable_hint(pids: str) -> str:
-    return (
-        "it is in disk sleep or frozen: look at the disk or the NFS mount it waits for, or thaw"
-        f" it; `ps -o pid,stat,wchan,args -p {pids.replace(' ', '')}` says which"
-    )
 
 
 def _next(end: BeingEnded, now: int) -> str:

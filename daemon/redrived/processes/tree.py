@@ -30,6 +30,7 @@ from redrived.processes.census import Census, Orphan, Processes, is_orphan
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.identity import Identity
 from redrived.processes.spawn import end_at_once
+from redrived.processes.stuck import stuck_words
 
 log = logging.getLogger(__name__)
 
@@ -313,7 +314,7 @@ class Trees:
             pause = min(pause * 2, 0.1)
         still_there = (await _found(find) or {}) if empty_looks < 2 else {}
         if still_there:
-            log.error("cannot be killed, and still there: %s", sorted(still_there))
+            log.error("%s", stuck_words(sorted(still_there)))
         return Ended(
             killed=tuple(sorted(seen.keys() - still_there.keys())),
             escaped=tuple(
