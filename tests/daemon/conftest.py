@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from support.bus import Served, serving
+from support.ice import Ice, an_ice
 
 
 @pytest.fixture
@@ -21,3 +22,9 @@ def folder() -> Iterator[Path]:
 async def served(folder: Path) -> AsyncIterator[Served]:
     async with serving(folder / "run") as served:
         yield served
+
+
+@pytest.fixture
+def ice() -> Iterator[Ice]:
+    with an_ice() as made:
+        yield made

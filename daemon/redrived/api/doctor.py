@@ -116,6 +116,8 @@ def _unkillable(engine: Engine) -> Iterator[Check]:
     for attempt in engine.attempts:
         if attempt.unkillable:
             yield _stuck(f"job {attempt.job.id}", attempt.unkillable)
+    if strangers := engine.leftovers.strangers:
+        yield _stuck("leftovers", strangers)
 
 
 def _stuck(name: str, pids: Sequence[int]) -> Check:

@@ -27,6 +27,14 @@ class Ending(StrEnum):
 _RANKS = {Ending.KILL: 3, Ending.CANCEL: 2, Ending.RESTART: 1}
 
 
+def ending_of(word: str | None) -> Ending | None:
+    """As it stands in a row, which anybody may have written."""
+    try:
+        return Ending(word) if word else None
+    except ValueError:
+        return None
+
+
 class Executor(Protocol):
     """Whatever runs the attempt: a worker process, a command, a call."""
 

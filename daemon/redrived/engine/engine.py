@@ -20,6 +20,7 @@ from redrived.engine.gates import Gates
 from redrived.engine.hooks import Hooks
 from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
+from redrived.engine.leftovers import Leftovers
 from redrived.engine.measures import Measures
 from redrived.engine.orphans import Orphans
 from redrived.engine.outbox import Outbox
@@ -124,7 +125,10 @@ class Engine:
         self.python.when_ran.append(self.measures.ran)
         self.attempts.when_over.append(lambda over: self.measures.over(over, clock.monotonic()))
         store.landed.append(self.measures.landed)
-        self.rescuer = Rescuer(store, self.settler, self.trees, self.outputs, node)
+        self.leftovers = Leftovers(store, self.attempts, clock, self.outputs.folder, node)
+        self.rescuer = Rescuer(
+            store, self.settler, self.leftovers, self.trees, self.outputs, timers, node
+        )
         self.disk = Disk(store, timers, state_dir, self.outputs)
         self.leadership = Leadership(store, timers, clock)
         self.pruner = Pruner(

@@ -1,7 +1,8 @@
 """Tells of attempts that SIGKILL does not end: in disk sleep, or frozen, they stay for hours.
 
 Nothing more can be done about them here. Their slot stays taken and their lease is kept, as
-they may still be at work; the end that was asked for follows when they are gone.
+they may still be at work; the end that was asked for follows when they are gone. Those that an
+earlier daemon began are told of as well, and have no slot: see `leftovers`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from redrive.config.sections import Limits
 from redrive.models import Json
 from redrive.nesting import MOST, is_deep
+from redrived.processes.marks import command_mark
 from redrived.processes.output import Output
 from redrived.processes.signals import signal_name
 from redrived.processes.tree import Ended, Tree, Trees
@@ -50,7 +51,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
     @property
     def mark(self) -> str:
-        return f"REDRIVE_ATTEMPT={self.name}"
+        return command_mark(self.job, self.lease)
 
 
 class Exit(Struct, frozen=True, kw_only=True):

@@ -129,6 +129,12 @@ def recover(outputs: str, pool: str) -> None:
             left.remove()
 
 
+def workers_of(outputs: str, job: int, execution: int) -> list[str]:
+    """Who ran that attempt when the daemon died, as long as nothing of it is recovered."""
+    files = Path(outputs, "live").glob("*.owner")
+    return [file.stem for file in files if _owner_in(str(file)) == (job, execution)]
+
+
 def _owner_in(path: str) -> tuple[int, int]:
     try:
         job, execution = _OWNER.unpack(Path(path).read_bytes())

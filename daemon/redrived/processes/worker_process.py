@@ -26,6 +26,7 @@ from redrived.processes import proc, wire
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.environment import inherited
 from redrived.processes.live_output import LiveOutput
+from redrived.processes.marks import worker_mark
 from redrived.processes.tree import OWNER, Ended, Trees
 from redrived.worker import page
 
@@ -178,7 +179,7 @@ class WorkerProcess:
             started.callback(_abandon, self._process)
             self._pidfd = os.pidfd_open(self.pid)
             started.pop_all()
-        mark, live = f"REDRIVE_WORKER={self.name}", self.output.path
+        mark, live = worker_mark(self.name), self.output.path
         self._tree = self._trees.hold(self.pid, mark, self._cgroup(), lambda: proc.ids_of(live))
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket, self._receive)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 from sqlalchemy import Connection, text
 
 from redrived.store.picking import InHand
@@ -28,3 +29,16 @@ def left_behind(connection: Connection, node: str) -> list[LeftBehind]:
         {"node": node},
     )
     return [LeftBehind(InHand._make(row[:-3]), *row[-3:]) for row in rows]
+
+
+def told_unkillable(connection: Connection, node: str) -> dict[int, int]:
+    """By their pids, the jobs of which was said that SIGKILL does not end them."""
+    rows = connection.execute(
+        text(
+            "SELECT events.job, events.data FROM jobs JOIN events ON events.job = jobs.id"
+            " WHERE jobs.state = 'leased' AND jobs.node = :node"
+            " AND events.type = 'action_unkillable' ORDER BY events.seq"
+        ),
+        {"node": node},
+    )
+    return {pid: job for job, data in rows for pid in msgspec.json.decode(data)["unkillable"]}

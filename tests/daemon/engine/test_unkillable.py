@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,8 +24,7 @@ from support.clock import FakeClock
 from support.daemon import soon
 from support.engine import TESTER, Bench, running
 from support.engines import an_engine
-
-FREEZER = Path("/sys/fs/cgroup/freezer")
+from support.ice import Ice
 
 TASKS = """
 [pools.default]
@@ -48,34 +44,6 @@ grace = "1h"
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "handlers.py").write_text("import time\n\ndef hang():\n    time.sleep(60)\n")
     return tmp_path
-
-
-class Ice:
-    """Frozen by version 1 of cgroups, a process is deaf to SIGKILL, as in disk sleep."""
-
-    def __init__(self) -> None:
-        self._folder = FREEZER / f"test-{uuid.uuid4()}"
-        self._folder.mkdir()
-
-    def freeze(self, pid: int) -> None:
-        (self._folder / "cgroup.procs").write_text(str(pid))
-        (self._folder / "freezer.state").write_text("FROZEN")
-
-    def thaw(self) -> None:
-        (self._folder / "freezer.state").write_text("THAWED")
-
-    def remove(self) -> None:
-        self.thaw()
-        self._folder.rmdir()
-
-
-@pytest.fixture
-def ice() -> Iterator[Ice]:
-    if not os.access(FREEZER, os.W_OK):
-        pytest.skip("needs root and the v1 freezer")
-    made = Ice()
-    yield made
-    made.remove()
 
 
 async def begun(bench: Bench, id: int) -> Attempt:

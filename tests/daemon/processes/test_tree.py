@@ -15,6 +15,7 @@ import pytest
 from redrived.processes import proc
 from redrived.processes.identity import Identity
 from redrived.processes.tree import Trees
+from support.ice import Ice
 from support.processes import Workshop, eventually, everybody_with, is_alive
 
 # A daemon as they are written: its own session, no parent, deaf to SIGTERM, stdout held open.
@@ -310,26 +311,15 @@ async def test_leftovers_of_another_node_are_not_ours(workshop: Workshop) -> Non
     await run.end(grace=0)
 
 
-FREEZER = Path("/sys/fs/cgroup/freezer")
-
-
-@pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="needs root and the v1 freezer")
-async def test_what_cannot_be_killed_is_named(tmp_path: Path) -> None:
-    """A frozen process stands in for one in disk sleep: SIGKILL waits."""
+async def test_what_cannot_be_killed_is_named(tmp_path: Path, ice: Ice) -> None:
     workshop = Workshop(tmp_path, patience=0.2)
     run = workshop.running(["sleep", "300"])
-    frozen = FREEZER / workshop.owner
-    frozen.mkdir()
-    try:
-        (frozen / "cgroup.procs").write_text(str(run.tree.pid))
-        (frozen / "freezer.state").write_text("FROZEN")
-        ended = await run.end(grace=0)
-        assert ended.unkillable == (run.tree.pid,)
-        assert not run.is_over
-    finally:
-        (frozen / "freezer.state").write_text("THAWED")
-        assert (await workshop.end_of(run)).signal == "SIGKILL"
-        frozen.rmdir()
+    ice.freeze(run.tree.pid)
+    ended = await run.end(grace=0)
+    assert ended.unkillable == (run.tree.pid,)
+    assert not run.is_over
+    ice.thaw()
+    assert (await workshop.end_of(run)).signal == "SIGKILL"
 
 
 async def test_trees_ended_at_once_share_their_looks_and_none_holds_the_loop(

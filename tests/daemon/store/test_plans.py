@@ -237,6 +237,7 @@ def test_no_other_question_reads_a_whole_table(full: Ground) -> None:
         full.ask(events.oldest)
         full.ask(events.after, 3 * FULL, 10)
         full.ask(rescue.left_behind, "n1")
+        full.ask(rescue.told_unkillable, "n1")
         full.ask(batch_pages.batch_rows)
         full.ask(outbox.fate, "t5")
         if not full.database.is_sqlite:

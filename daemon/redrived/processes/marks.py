@@ -1,0 +1,14 @@
+"""By what the processes of an attempt are known: an entry of their environment.
+
+A command's bears its attempt, a worker's the worker, whose attempts change.
+"""
+
+from __future__ import annotations
+
+
+def command_mark(job: int, lease: int) -> str:
+    return f"REDRIVE_ATTEMPT={job}.{lease}"
+
+
+def worker_mark(worker: str) -> str:
+    return f"REDRIVE_WORKER={worker}"
