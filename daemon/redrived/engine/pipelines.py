@@ -15,7 +15,7 @@ from redrive.protocol.commands import AddPipeline
 from redrive.protocol.rows import PipelineRow
 from redrived.engine.definitions import Definitions, nearest
 from redrived.store import catalog
-from redrived.store.catalog import Entry, Registration, register
+from redrived.store.catalog import Entry, Registration, register, register_all
 from redrived.store.store import Connection
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class Pipelines:
         """
         async with self._turn:
             await self._read()
-            for item in self._made_by(config):
-                await self._engine.store.submit(register, item)
+            await self._engine.store.submit(register_all, self._made_by(config))
             await self._read()
 
     def _made_by(self, config: Config) -> list[Registration]:

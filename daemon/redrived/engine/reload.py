@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from redrive.config import Config, ConfigRejected, Plan, changes, load
-from redrive.errors import ConfigProblem, RedriveError
+from redrive.errors import ConfigProblem, RedriveError, TryLater
 from redrive.protocol.commands import ReloadReply
 from redrived import descriptors, logs
 from redrived.store import ranks, tallies
+from redrived.store.database import Trouble
 from redrived.store.say import Said, say
 from redrived.store.tallies import Counts
 
@@ -79,16 +80,28 @@ class Reloader:
             raise
         notes = await self._notes(new, plan)
         if plan:
-            descriptors.provide(new.daemon.concurrency)
-            # Told first: a store that cannot take this refuses the reload as a whole.
-            await engine.store.submit(say, _told(by, plan, notes))
             old = engine.definitions.config
-            await engine.pipelines.register(new)
-            engine.use(new)
-            if any(key.startswith("daemon.log_") for key in _keys(plan)):
-                logs.set_up(new.daemon.log_level, new.daemon.log_format)
+            await self._put_in_force(new, plan)
+            # Told last, as whoever hears of it may count on it, and by now it has to be told.
+            await engine.store.submit(say, _told(by, plan, notes), must_land=True)
             await self._rank_anew(old, new)
         return _reply(plan, notes)
+
+    async def _put_in_force(self, new: Config, plan: Plan) -> None:
+        """What the store is to keep comes first: where it does not, nothing has changed."""
+        engine = self._engine
+        trouble = engine.store.writer.trouble
+        if trouble is Trouble.FULL or trouble is Trouble.READ_ONLY:
+            # Where the catalog stays as it is, its commit would not notice.
+            raise TryLater(
+                f"the store cannot take this now ({trouble.in_words})",
+                hint="nothing was changed; `redrive doctor` says more",
+            )
+        descriptors.provide(new.daemon.concurrency)
+        await engine.pipelines.register(new)
+        engine.use(new)
+        if any(key.startswith("daemon.log_") for key in _keys(plan)):
+            logs.set_up(new.daemon.log_level, new.daemon.log_format)
 
     async def _tell_rejected(self, by: str, problem: ConfigProblem) -> None:
         told = Said("config_rejected", {"by": by, "problems": _problems(problem)})

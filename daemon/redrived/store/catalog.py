@@ -42,6 +42,13 @@ def register(unit: Unit, items: Sequence[Registration]) -> list[Entry]:
     return [_register(unit, item) for item in items]
 
 
+def register_all(unit: Unit, configs: Sequence[Sequence[Registration]]) -> list[None]:
+    """The same for all that a config makes: where one cannot be added, none is."""
+    for made in configs:
+        register(unit, made)
+    return [None] * len(configs)
+
+
 def _register(unit: Unit, item: Registration) -> Entry:
     name, definition = item.definition.name, encode(item.definition)
     latest = unit.execute(

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from redrive.errors import ConfigProblem
-from redrive.protocol.commands import AddPipeline
+from redrive.errors import ConfigProblem, TryLater
+from redrive.protocol.commands import AddPipeline, RunOrder, Start, Started
+from redrived.api.runs import start_runs
 from redrived.engine.engine import Engine
 from redrived.engine.reload import CHUNK
+from redrived.store import catalog
+from redrived.store.database import Trouble
 from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.events import announced
 from redrived.store.leases import lease
 from redrived.store.picking import Room, TaskRules
-from support.engine import running
+from redrived.store.unit import Landed
+from support.engine import TESTER, running
 from support.engines import an_engine, told
 
 CONFIG = """
@@ -126,7 +133,57 @@ async def test_a_long_queue_is_put_in_order_bit_by_bit(engine: Engine) -> None:
     groups = engine.store.writer.groups
     rewrite(engine, CONFIG.replace('"request", "download"', '"download"'))
     await engine.reloader.reload(dry_run=False, by="me")
-    assert engine.store.writer.groups - groups == 3  # the event, and two chunks
+    assert engine.store.writer.groups - groups == 4  # the catalog, the event, and two chunks
+
+
+PIPELINES = """
+[pipelines.first]
+steps = [{ name = "a", task = "work" }]
+[pipelines.second]
+steps = [{ name = "a", task = "work" }]
+"""
+
+
+async def test_who_hears_of_a_reload_may_start_its_new_pipeline_at_once(engine: Engine) -> None:
+    request = Start(pipeline="second", orders=[RunOrder()])
+    starting: list[asyncio.Task[Started]] = []
+
+    def hear(landed: Landed) -> None:
+        if "config_reloaded" in [event.type for event in announced(landed)]:
+            starting.append(asyncio.create_task(start_runs(engine, TESTER, request)))
+
+    engine.store.landed.append(hear)
+    rewrite(engine, CONFIG + PIPELINES)
+    await engine.reloader.reload(dry_run=False, by="me")
+    assert [started.runs for started in await asyncio.gather(*starting)] == [["r1"]]
+
+
+async def check_nothing_was_changed(engine: Engine) -> None:
+    assert "first" not in engine.definitions.config.pipelines
+    assert await engine.store.read(catalog.size) == 0
+    assert await told(engine) == []
+
+
+async def test_a_catalog_that_does_not_take_one_pipeline_takes_none(engine: Engine) -> None:
+    with closing(sqlite3.connect(engine.store.database.path)) as store:
+        store.execute(
+            "CREATE TRIGGER choosy BEFORE INSERT ON catalog WHEN NEW.name = 'second'"
+            " BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+        )
+    rewrite(engine, CONFIG + PIPELINES)
+    with pytest.raises(sqlite3.IntegrityError, match="not this one"):
+        await engine.reloader.reload(dry_run=False, by="me")
+    await check_nothing_was_changed(engine)
+
+
+async def test_a_store_in_trouble_refuses_the_whole_reload(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(engine, CONFIG + PIPELINES)
+    monkeypatch.setattr(engine.store.writer, "trouble", Trouble.FULL)
+    with pytest.raises(TryLater, match="the store cannot take this now"):
+        await engine.reloader.reload(dry_run=False, by="me")
+    await check_nothing_was_changed(engine)
 
 
 async def test_reloads_wait_for_each_other(engine: Engine) -> None:
