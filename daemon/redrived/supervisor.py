@@ -123,7 +123,7 @@ class Supervisor:
         try:
             async with self.notifier.patience("settling what an earlier daemon left"):
                 await node.arrive()
-                outside = (node, bridge, *self._http(engine, node))
+                outside: list[Service] = [node, bridge, *self._http(engine, node)]
                 # Work begins last: a start that fails must leave none behind.
                 for service in (*engine.services, *outside, engine.dispatcher):
                     await service.start()
