@@ -96,6 +96,8 @@ SystemCallArchitectures=native
 SystemCallFilter=@system-service
 # Not @resources: libzmq's threads set their scheduling, and it aborts when that is refused.
 SystemCallFilter=~@privileged
+# The daemon gives its sockets to the groups of [bus], and may: it is a member of them.
+SystemCallFilter=@chown
 SystemCallErrorNumber=EPERM
 RemoveIPC=yes
 KeyringMode=private

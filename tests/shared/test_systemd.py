@@ -68,6 +68,28 @@ def test_the_strict_unit_forbids_nothing_the_daemon_itself_needs() -> None:
     assert not any("@resources" in line for line in settings)
 
 
+@needs_systemd
+def test_the_strict_unit_lets_the_daemon_give_its_sockets_to_groups() -> None:
+    allowed: set[str] = set()
+    for line in unit("strict", PLACE).splitlines():
+        name, _, value = line.partition("=")
+        if name == "SystemCallFilter":  # later lines add to what is allowed, or take away
+            calls = calls_of(value.removeprefix("~"))
+            allowed = allowed - calls if value.startswith("~") else allowed | calls
+    assert {"chown", "fchownat"} <= allowed
+    assert "setuid" not in allowed  # whatever else is privileged stays away
+
+
+def calls_of(name: str) -> set[str]:
+    """The system calls of a set of systemd's, those of the sets within it included."""
+    if not name.startswith("@"):
+        return {name}
+    command = ["systemd-analyze", "syscall-filter", name]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    words = [line.strip() for line in found.stdout.splitlines()[1:]]
+    return {call for word in words if word and word[0] != "#" for call in calls_of(word)}
+
+
 def test_a_user_gets_a_service_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

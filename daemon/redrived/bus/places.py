@@ -33,7 +33,7 @@ class Place:
             staged = stage / "s"
             _check_length(staged, self.path)
             socket.bind(f"ipc://{staged}")
-            _open_to_group(staged, self._group, 0o600, 0o660)
+            _open_to_group(staged, self._group, 0o600, 0o660, called=self.path)
             self._inode = staged.stat().st_ino
             staged.rename(self.path)
         finally:
@@ -72,26 +72,40 @@ def open_folder(folder: Path, groups: set[str]) -> None:
     if len(groups) > 1:
         folder.chmod(0o711)
     else:
-        _open_to_group(folder, next(iter(groups), None), 0o700, 0o710)
+        _open_to_group(folder, next(iter(groups), None), 0o700, 0o710, called=folder)
 
 
-def _open_to_group(path: Path, group: str | None, private: int, shared: int) -> None:
+def _open_to_group(
+    path: Path, group: str | None, private: int, shared: int, *, called: Path
+) -> None:
     if group is None:
         path.chmod(private)
         return
     try:
-        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+        number = grp.getgrnam(group).gr_gid
     except KeyError:
         raise ConfigProblem(
             f"there is no group {group!r} on this machine",
             hint=f"`groupadd {group}`, or name another in `[bus]`",
         ) from None
+    try:
+        os.chown(path, -1, number)
     except PermissionError:
         raise ConfigProblem(
-            f"the daemon's user may not open {path.name} to the group {group!r}",
-            hint="make that user a member of the group",
+            f"the daemon's user may not open {called} to the group {group!r}",
+            hint=_why_not(number),
         ) from None
     path.chmod(shared)
+
+
+def _why_not(group: int) -> str:
+    """The kernel says the same of a stranger to the group and of a call that is filtered."""
+    if group in (os.getegid(), *os.getgroups()):
+        return (
+            "that user is a member, so something filters its system calls:"
+            " add `SystemCallFilter=@chown` to the unit"
+        )
+    return "make that user a member of the group"
 
 
 def _check_length(staged: Path, path: Path) -> None:

@@ -126,6 +126,25 @@ async def test_an_unknown_group_is_named(folder: Path) -> None:
     await bus.stop()
 
 
+@pytest.mark.parametrize("is_member", [True, False])
+async def test_a_group_that_may_not_be_given_a_socket_is_told_with_the_socket_and_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_member: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    group = grp.getgrgid(os.getegid())
+    monkeypatch.setattr(os, "chown", refuse)
+    monkeypatch.setattr(os, "getegid", lambda: group.gr_gid if is_member else -1)
+    monkeypatch.setattr(os, "getgroups", list[int])
+    bus = Bus(Settings(operators=group.gr_name), folder / "run", "one")
+    with pytest.raises(ConfigProblem, match=f"open {folder}/run/events to the group") as caught:
+        await bus.start()
+    assert ("@chown" in caught.value.hint) is is_member
+    assert caught.value.hint.startswith("make that user a member") is not is_member
+    await bus.stop()
+
+
 async def test_files_that_a_killed_daemon_left_are_no_obstacle(folder: Path) -> None:
     run = folder / "run"
     run.mkdir()
