@@ -31,8 +31,8 @@ _UNIT = """\
 [Unit]
 Description=redrive supervisor
 Documentation=man:systemd.service(5)
-{after}StartLimitIntervalSec=300
-StartLimitBurst=5
+{after}# However long a database is away: it is tried again without end, at the pace of RestartSec.
+StartLimitIntervalSec=0
 """
 
 _SERVICE = """
@@ -47,7 +47,7 @@ TimeoutStartSec=60
 TimeoutStopSec=90
 TimeoutAbortSec=20
 Restart=on-failure
-RestartSec=2
+RestartSec=5
 # A bad config, or a second daemon, does not get better by trying again.
 RestartPreventExitStatus=78 69
 # The daemon ends its jobs itself, in order; what is left after it is killed.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from redrive import systemd
 from redrive.config import Config
 from redrive.config.sections import Daemon
-from redrive.errors import NotAllowed, UsageProblem
+from redrive.errors import Exit, NotAllowed, UsageProblem
 from redrive.systemd import Place, install, quoted, unit
 
 SHIPPED = Path(__file__).parents[2] / "daemon" / "systemd"
@@ -66,6 +66,17 @@ def test_the_strict_unit_forbids_nothing_the_daemon_itself_needs() -> None:
     settings = [line for line in unit("strict", PLACE).splitlines() if not line.startswith("#")]
     assert "SystemCallFilter=~@privileged" in settings
     assert not any("@resources" in line for line in settings)
+
+
+@pytest.mark.parametrize("profile", ["general", "strict", "user"])
+def test_systemd_tries_again_without_end_and_not_in_haste_but_for_what_stays_wrong(
+    profile: systemd.Profile,
+) -> None:
+    settings = unit(profile, PLACE).splitlines()
+    assert "Restart=on-failure" in settings
+    assert "StartLimitIntervalSec=0" in settings  # else it gives up after a few
+    assert "RestartSec=5" in settings
+    assert f"RestartPreventExitStatus={Exit.CONFIG:d} {Exit.UNAVAILABLE:d}" in settings
 
 
 @needs_systemd
