@@ -69,6 +69,7 @@ StateDirectoryMode=0700
 RuntimeDirectory=redrive
 RuntimeDirectoryMode=0750
 ConfigurationDirectory=redrive
+ConfigurationDirectoryMode=0750
 CapabilityBoundingSet=
 AmbientCapabilities=
 RestrictSUIDSGID=yes

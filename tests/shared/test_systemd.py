@@ -16,6 +16,7 @@ from redrive.errors import Exit, NotAllowed, UsageProblem
 from redrive.systemd import Place, install, quoted, unit
 
 SHIPPED = Path(__file__).parents[2] / "daemon" / "systemd"
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 PLACE = Place(config="/etc/redrive/config.toml")
 CONFIG = Config(path="/etc/redrive/config.toml", folder="/etc/redrive")
 
@@ -77,6 +78,16 @@ def test_systemd_tries_again_without_end_and_not_in_haste_but_for_what_stays_wro
     assert "StartLimitIntervalSec=0" in settings  # else it gives up after a few
     assert "RestartSec=5" in settings
     assert f"RestartPreventExitStatus={Exit.CONFIG:d} {Exit.UNAVAILABLE:d}" in settings
+
+
+@pytest.mark.parametrize("profile", ["general", "strict"])
+def test_the_folder_of_the_config_has_the_mode_that_the_docs_give_it(
+    profile: systemd.Profile,
+) -> None:
+    """Where the two differ, systemd says so at each start and each reload."""
+    made = re.search(r"install -d .* -m (\d+) /etc/redrive\n", OPERATIONS.read_text())
+    assert made is not None
+    assert f"ConfigurationDirectoryMode={made[1]}" in unit(profile, PLACE).splitlines()
 
 
 @needs_systemd
