@@ -7,8 +7,10 @@ a job may stumble over, and how that looks.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +26,8 @@ RUNTIME = Path("/run/redrive")
 SYSTEM_UNITS = Path("/etc/systemd/system")
 USER_UNITS = Path(".config/systemd/user")
 NAME = "redrived.service"
+HOMES = (Path("/home"), Path("/root"), Path("/run/user"))  # what ProtectHome=yes closes
+MOST_LINKS = 40  # on the way to a file; the kernel follows no more
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.,:=+@-]+")
 
@@ -198,12 +202,30 @@ def _words(script: Path, module: str) -> str:
 
 
 def _refuse_home(place: Place) -> None:
-    for path in (place.config, sys.executable, *place.writable):
-        if path.startswith(("/home/", "/root/", "/run/user/")):
-            raise UsageProblem(
-                f"{path} is in a home, and the strict unit keeps homes from the daemon",
-                hint="install redrive and its config elsewhere, or leave out --strict",
-            )
+    """A venv elsewhere does not do where its interpreter is a link into a home."""
+    # A home may be a link itself (/home, to /var/home), and the unit follows it.
+    homes = {each for home in HOMES for each in (home, home.resolve())}
+    for path in (place.config, sys.executable, sys.base_prefix, *place.writable):
+        for step in _steps_to(path):
+            if homes.intersection(step.parents):
+                what = path if step == Path(path) else f"{path} leads to {step}, which"
+                raise UsageProblem(
+                    f"{what} is in a home, and the strict unit keeps homes from the daemon",
+                    hint="install redrive elsewhere, its config and its Python, too"
+                    " (`/usr/bin/python3 -m venv`, say), or leave out --strict",
+                )
+
+
+def _steps_to(path: str) -> Iterator[Path]:
+    """Each link on the way to a path, then where it ends; a link is where its last part lies."""
+    place = Path(path)
+    for _ in range(MOST_LINKS):
+        way = (*reversed(place.parents), place)
+        link = next((part for part in way if os.path.islink(part)), None)
+        yield Path(os.path.normpath(link or place))
+        if link is None:
+            return
+        place = link.parent / link.readlink() / place.relative_to(link)
 
 
 def _notes(profile: Profile, config: Config, user: str) -> list[str]:

@@ -129,6 +129,7 @@ def test_the_folders_a_config_names_stay_writable(
 ) -> None:
     monkeypatch.setattr(systemd, "SYSTEM_UNITS", tmp_path)
     monkeypatch.setattr(sys, "executable", "/opt/redrive/bin/python")
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
     daemon = Daemon(state_dir="/srv/my jobs", runtime_dir="/run/redrive")
     installed = install("strict", replace(CONFIG, daemon=daemon))
     text = Path(installed.path).read_text()
@@ -141,6 +142,73 @@ def test_homes_and_the_strict_unit_do_not_go_together() -> None:
     config = replace(CONFIG, path="/home/anna/config.toml")
     with pytest.raises(UsageProblem, match="is in a home"):
         install("strict", config)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine below a folder: a home with an interpreter in it, and a venv elsewhere."""
+    for folder in ("home/anna", "opt/venv/bin", "usr/bin", "units"):
+        (tmp_path / folder).mkdir(parents=True)
+    for python in ("home/anna/python3", "usr/bin/python3"):
+        (tmp_path / python).touch()
+    monkeypatch.setattr(systemd, "HOMES", (tmp_path / "home",))
+    monkeypatch.setattr(systemd, "SYSTEM_UNITS", tmp_path / "units")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "opt/venv/bin/python"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "usr"))
+    return tmp_path
+
+
+LINKS: dict[str, dict[str, str]] = {
+    "straight": {"opt/venv/bin/python": "../../../home/anna/python3"},
+    "by several links": {
+        "opt/venv/bin/python": "python3",
+        "opt/venv/bin/python3": "{machine}/home/anna/python3",
+    },
+    "by a folder": {"opt/anna": "../home/anna", "opt/venv/bin/python": "../../anna/python3"},
+    "only on the way": {
+        "opt/venv/bin/python": "{machine}/home/anna/link",
+        "home/anna/link": "{machine}/usr/bin/python3",
+    },
+    "in a home elsewhere": {"home/bert": "../usr", "opt/venv/bin/python": "{machine}/home/bert/x"},
+}
+
+
+@pytest.mark.parametrize("way", LINKS)
+def test_a_venv_whose_interpreter_is_in_a_home_does_not_go_with_the_strict_unit(
+    machine: Path, way: str
+) -> None:
+    for link, target in LINKS[way].items():
+        (machine / link).symlink_to(target.format(machine=machine))
+    with pytest.raises(
+        UsageProblem, match=f"python leads to {machine}/home/.*, which is in a home"
+    ):
+        install("strict", CONFIG)
+    assert list((machine / "units").iterdir()) == []
+
+
+def test_homes_that_lie_elsewhere_are_homes_all_the_same(machine: Path) -> None:
+    (machine / "home").rename(machine / "var")
+    (machine / "home").symlink_to("var")
+    (machine / "opt/venv/bin/python").symlink_to(machine / "var/anna/python3")
+    with pytest.raises(UsageProblem, match=f"leads to {machine}/var/anna/python3"):
+        install("strict", CONFIG)
+
+
+def test_a_venv_of_copies_needs_the_interpreter_it_was_made_of(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine / "opt/venv/bin/python").touch()
+    monkeypatch.setattr(sys, "base_prefix", str(machine / "home/anna"))
+    with pytest.raises(UsageProblem, match="/home/anna is in a home") as refused:
+        install("strict", CONFIG)
+    assert "/usr/bin/python3 -m venv" in refused.value.hint
+
+
+def test_a_venv_of_the_systems_interpreter_goes_with_the_strict_unit(machine: Path) -> None:
+    (machine / "opt/venv/bin/python").symlink_to("python3")
+    (machine / "opt/venv/bin/python3").symlink_to(machine / "usr/bin/python3")
+    install("strict", CONFIG)
+    assert (machine / "units" / systemd.NAME).exists()
 
 
 def test_who_may_not_write_there_is_told_what_to_do(
