@@ -29,6 +29,7 @@ class Bridge:
     def __init__(self, engine: Engine, bus: Bus) -> None:
         self._engine = engine
         self._bus = bus
+        engine.unreachable = lambda: bus.trouble
         elsewhere = None if engine.store.database.is_sqlite else self._was_done_elsewhere
         self._server = Server(bus, table(engine), self._welcome, engine.clock, elsewhere)
         self._sampler = Sampler()

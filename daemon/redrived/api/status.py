@@ -146,6 +146,8 @@ def attention(
         found.append(
             _error("store", f"the store is in trouble: {trouble.in_words}", "", "overview")
         )
+    if (gone := engine.unreachable()) is not None:
+        found.append(_error("sockets", gone, "", "overview"))
     for node in nodes:
         if node.state in ("late", "lost"):
             ago = (now - node.beat_at) / SECOND

@@ -23,6 +23,7 @@ from redrived.bus.door import Door
 from redrived.bus.gate import Gate
 from redrived.bus.places import make_private, open_folder
 from redrived.bus.requests import Receive, Requests
+from redrived.seldom import Seldom
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class Bus:
     def __init__(self, settings: Settings, runtime_dir: Path, epoch: str) -> None:
         self.epoch = epoch
         self.dropped: Counter[str] = Counter()  # what was not listened to, by why
+        self.trouble: str | None = None  # why clients find no socket, and what to do
+        self._seldom = Seldom(log)
         self._folder = runtime_dir.absolute()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._gate = (
@@ -139,6 +142,17 @@ class Bus:
         self._announcer.vitals(vitals)
 
     def look_after_files(self) -> None:
+        try:
+            self._make_lost_files()
+        except (OSError, zmq.ZMQError, RedriveError) as error:  # a full disk, say: again later
+            self.trouble = (
+                f"the socket files are gone and cannot be made anew ({error}): restart the service"
+            )
+            self._seldom.warn("%s", self.trouble)
+        else:
+            self.trouble = None
+
+    def _make_lost_files(self) -> None:
         lost = [door for door in self._doors if door.is_lost()]
         if not lost:
             return
@@ -150,10 +164,7 @@ class Bus:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            try:
-                self.look_after_files()
-            except (OSError, zmq.ZMQError, RedriveError) as error:  # a full disk, say: again later
-                log.error("the socket files could not be made anew: %s", error)
+            self.look_after_files()
 
     def _in_folder(self, name: str) -> str:
         return f"ipc://{self._folder / name}"

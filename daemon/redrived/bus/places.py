@@ -43,7 +43,7 @@ class Place:
         """Whether clients would find something else here, or nothing."""
         try:
             return self.path.lstat().st_ino != self._inode
-        except FileNotFoundError:
+        except OSError:  # it is gone, or its folder is no longer one that we may look into
             return True
 
     def remove(self) -> None:

@@ -76,6 +76,8 @@ class Engine:
         self.node = node
         self.epoch = epoch  # new with every start: what was told before is void
         self.started_at = clock.monotonic()
+        # Why clients do not get here, if so; the bridge knows, once there is one.
+        self.unreachable: Callable[[], str | None] = lambda: None
         self._drain = drain
         self.state_dir = state_dir
         self.definitions = Definitions(config)

@@ -120,6 +120,9 @@ class Health:
         engine = self._engine
         if engine.state == "draining":
             return f"draining: {len(engine.attempts)} attempts under way"
+        # No ailment: jobs run on, and the watchdog would cost them their attempts.
+        if (gone := engine.unreachable()) is not None:
+            return f"unreachable: {gone}"
         if (trouble := engine.store.writer.trouble) is not None:
             return f"waiting for the store: {trouble.in_words}"
         if self.ailment is not None:

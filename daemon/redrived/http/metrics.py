@@ -165,6 +165,7 @@ class Metrics:
                 "1 while no command can be started",
                 engine.commands.trouble is not None,
             ),
+            ("unreachable", "1 while clients find no socket", engine.unreachable() is not None),
             ("draining", "1 while nothing new begins", not engine.dispatcher.is_open),
             ("healthy", "1 while the watchdog is fed", self._health.ailment is None),
             ("loop_lag_seconds", "By how much the loop last came late", self._health.lag),

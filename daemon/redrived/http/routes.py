@@ -167,4 +167,6 @@ def _healthz(health: Health) -> Endpoint:
 async def readyz(engine: Engine, asker: Asker, request: Request) -> Response:
     if engine.state != "running":
         raise HttpProblem(503, engine.state)
+    if (gone := engine.unreachable()) is not None:
+        raise HttpProblem(503, gone)
     return answer(replies.Health(status="ready"))
