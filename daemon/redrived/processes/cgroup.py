@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _MOUNTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))  # alone, or beside version 1
@@ -43,8 +44,10 @@ class Cgroup:
         self._write("cgroup.procs", str(pid))
 
     def members(self) -> set[int]:
-        """Everybody alive in it."""
-        return {int(pid) for pid in self._read("cgroup.procs").split()}
+        """Everybody alive in it, and in groups that somebody has made inside."""
+        return {
+            int(pid) for folder in self._folders() for pid in _read(folder / "cgroup.procs").split()
+        }
 
     def kill(self) -> None:
         self._write("cgroup.kill", "1")
@@ -53,14 +56,22 @@ class Cgroup:
         """Whether the kernel has killed somebody in it for memory."""
         return any(
             line.startswith("oom_kill ") and line != "oom_kill 0"
-            for line in self._read("memory.events").splitlines()
+            for line in _read(self._folder / "memory.events").splitlines()
         )
 
     def remove(self) -> None:
+        """With all that is inside."""
         try:
             self._folder.rmdir()
         except OSError:
             self.kill()  # who is still in it is not to stay; it goes with the daemon's own group
+            for folder in self._folders():
+                with suppress(OSError):
+                    folder.rmdir()
+
+    def _folders(self) -> list[Path]:
+        """Its own and those below, the lowest first."""
+        return [Path(folder) for folder, _, _ in os.walk(self._folder, topdown=False)]
 
     def _write(self, name: str, value: str) -> None:
         try:
@@ -68,11 +79,12 @@ class Cgroup:
         except OSError:
             pass  # no such process any more, or a kernel before 5.14; the other ways remain
 
-    def _read(self, name: str) -> str:
-        try:
-            return (self._folder / name).read_text()
-        except OSError:
-            return ""
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def prepared() -> Path | None:

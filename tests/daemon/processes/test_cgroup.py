@@ -149,6 +149,28 @@ async def test_who_is_left_in_the_group_ends_with_its_command(
     await older.end(grace=0)
 
 
+@needs_cgroups
+@pytest.mark.parametrize("who", ["nobody", "somebody"])
+async def test_a_group_that_a_command_made_inside_its_own_ends_with_it(
+    grouped: Workshop, above: Path, who: str
+) -> None:
+    older = grouped.running(["sleep", "300"])  # it might own them too, as far as age can tell
+    inside = above / "2.2" / "inside" / "deeper"
+    lines = [f"mkdir -p {inside}"]
+    if who == "somebody":
+        lines.append(f"echo $$ > {inside}/cgroup.procs")
+        lines.append("env -i setsid sh -c '(sleep 300 & echo $! > pid) >/dev/null 2>&1'")
+
+    exited = await grouped.exit_of("\n".join(lines))
+
+    assert groups_in(above) == [older.command.name]
+    if who == "somebody":
+        pid = int((grouped.folder / "pid").read_text())
+        assert exited.ended.escaped == (pid,)
+        assert not is_alive(pid)
+    await older.end(grace=0)
+
+
 def test_out_of_memory_is_what_the_kernel_counted(tmp_path: Path) -> None:
     group = Cgroup(tmp_path)
     assert not group.out_of_memory()
