@@ -35,6 +35,13 @@ class InstanceLock:
             os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file
 
+    @property
+    def number(self) -> str:
+        """Of its file: nobody else holds one with it, and the next daemon there finds it again."""
+        assert self._file is not None
+        facts = os.fstat(self._file)
+        return f"{facts.st_dev:x}-{facts.st_ino:x}"
+
     def _open(self) -> int:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from redrived.engine.node import Node
 from redrived.engine.timers import Timers
 from redrived.instance_lock import InstanceLock
 from redrived.notify import Notifier
-from redrived.processes import cgroup
+from redrived.processes import cgroups
 from redrived.processes.parent import become_parent
 from redrived.service import Service
 from redrived.store.store import Store
@@ -54,7 +54,7 @@ class Supervisor:
         self._started: list[Service] = []
         self._reloads: set[asyncio.Task[None]] = set()
         self._problem: RedriveError | None = None
-        self._cgroups: Path | None = None  # where they may be made
+        self._cgroups: cgroups.Cgroups | None = None
 
     async def run(self) -> None:
         """Until told to stop. Raises what made it fail."""
@@ -65,13 +65,15 @@ class Supervisor:
             lock.take()
         try:
             become_parent()
-            self._cgroups = cgroup.prepared()
+            self._cgroups = cgroups.prepared(locks[0].number, self.epoch[:8])
             descriptors.provide(self.config.daemon.concurrency)
             # Relative to the config, as everything in it; starting a command is cheapest here.
             os.chdir(self.config.folder)
             self._listen_for_signals()
             await self._serve()
         finally:
+            if self._cgroups is not None:
+                self._cgroups.remove()
             for lock in locks:
                 lock.release()
         if self._problem is not None:

@@ -54,6 +54,21 @@ def test_a_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_a_lock_has_a_number_that_no_other_has_and_the_next_daemon_finds_again(
+    tmp_path: Path,
+) -> None:
+    first, other, next_one = (InstanceLock(tmp_path / name) for name in ("a", "b", "a"))
+    first.take()
+    other.take()
+    number = first.number
+    assert number != other.number
+    first.release()
+    next_one.take()
+    assert next_one.number == number
+    for lock in (other, next_one):
+        lock.release()
+
+
 def test_the_lock_is_nobody_elses_to_read(tmp_path: Path) -> None:
     lock = InstanceLock(tmp_path / "deep" / "state")
     lock.take()

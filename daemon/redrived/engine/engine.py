@@ -40,6 +40,7 @@ from redrived.engine.timers import Timers
 from redrived.engine.timetable import Timetable
 from redrived.engine.unkillable import Unkillable
 from redrived.engine.watch import Watch
+from redrived.processes.cgroups import Cgroups
 from redrived.processes.commands import Commands
 from redrived.processes.hook_command import HookCommands
 from redrived.processes.output import Outputs
@@ -68,7 +69,7 @@ class Engine:
         state_dir: Path,
         runtime_dir: Path,
         drain: Callable[[], None],
-        cgroups: Path | None = None,
+        cgroups: Cgroups | None = None,
     ) -> None:
         self.store = store
         self.clock = clock

@@ -21,13 +21,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 
 from redrived.processes import proc
 from redrived.processes.census import Census, Orphan, Processes, is_orphan
 from redrived.processes.cgroup import Cgroup
+from redrived.processes.cgroups import Cgroups
 from redrived.processes.identity import Identity
 from redrived.processes.spawn import end_at_once
 from redrived.processes.stuck import stuck_words
@@ -72,12 +72,12 @@ class Trees:
     """
 
     def __init__(
-        self, owner: str, patience: float = _PATIENCE, cgroups: Path | None = None
+        self, owner: str, patience: float = _PATIENCE, cgroups: Cgroups | None = None
     ) -> None:
         self.owner = owner
         self._patience = patience
         self.has_cgroups = cgroups is not None
-        self._cgroups = cgroups  # the folder to make them in
+        self._cgroups = cgroups
         self._owner_mark = f"{OWNER}={owner}".encode()
         self._session = os.getsid(0)
         self._since = proc.ticks()  # a child that is older was never an attempt's
@@ -94,7 +94,7 @@ class Trees:
 
     def cgroup(self, name: str) -> Cgroup | None:
         """A new one, for a tree about to be started, where there are any."""
-        return Cgroup.create(self._cgroups, name) if self._cgroups else None
+        return self._cgroups.own.create(name) if self._cgroups else None
 
     def hold(
         self,
@@ -162,7 +162,8 @@ class Trees:
                 _signal_group(tree.pid, signal.SIGTERM)
                 _signal_group(tree.pid, signal.SIGCONT)  # a stopped process hears nothing
                 await self._group_gone(tree.pid, grace)
-            return await self._kill(lambda: self._members(tree), tree)
+            cgroups = () if tree.cgroup is None else (tree.cgroup,)
+            return await self._kill(lambda: self._members(tree), cgroups, tree)
         finally:
             self._ending.pop(tree.pid, None)
             self._forget(tree)
@@ -176,10 +177,16 @@ class Trees:
                 }
 
     async def end_leftovers(self, outputs: str) -> Ended:
-        """Kill what an earlier daemon left running: all with our mark, and whoever has cleared it
-        and prints into the folder that is for our outputs.
+        """Kill what an earlier daemon left running: all with our mark, whoever has cleared it
+        and prints into the folder that is for our outputs, and everybody in its cgroup.
         """
-        return await self._kill(lambda: self._leftovers(os.path.realpath(outputs)))
+        cgroups = self._cgroups.left if self._cgroups else ()
+        ended = await self._kill(
+            lambda: self._leftovers(os.path.realpath(outputs), cgroups), cgroups
+        )
+        for cgroup in cgroups:
+            cgroup.remove()
+        return ended
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""
@@ -204,14 +211,14 @@ class Trees:
             roots.update(census.members(session))
         return census.family(roots, lambda pid: self._is_not_to_be_touched(pid, tree))
 
-    async def _leftovers(self, outputs: str) -> Processes:
+    async def _leftovers(self, outputs: str, cgroups: Sequence[Cgroup]) -> Processes:
         def is_left(pid: int) -> bool:
             return self._owner_mark in proc.environment(pid) or proc.prints_below(pid, outputs)
 
         def look() -> Processes:
             census = Census(proc.everybody())
             mine = census.family(held, lambda pid: False).keys()
-            roots = set(filter(is_left, census.table))
+            roots = set(filter(is_left, census.table)).union(*(each.members() for each in cgroups))
             return census.family(roots, lambda pid: pid in self._untouchable or pid in mine)
 
         held = list(self._held)
@@ -293,7 +300,10 @@ class Trees:
             self._reaping_took = self._reaped_at - began
 
     async def _kill(
-        self, find: Callable[[], Awaitable[Processes]], tree: Tree | None = None
+        self,
+        find: Callable[[], Awaitable[Processes]],
+        cgroups: Sequence[Cgroup],
+        tree: Tree | None = None,
     ) -> Ended:
         """SIGKILL until two looks in a row find nobody: one may miss a child being born."""
         loop = asyncio.get_running_loop()
@@ -302,9 +312,9 @@ class Trees:
         empty_looks = 0
         pause = 0.002
         while empty_looks < 2 and loop.time() < deadline:
-            if tree is not None and tree.cgroup is not None:
-                seen |= _in_group(tree)  # nobody finds them afterwards
-                tree.cgroup.kill()
+            for cgroup in cgroups:
+                seen |= _living_in(cgroup)  # nobody finds them afterwards
+                cgroup.kill()
             living = await _found(find)
             if living is not None:
                 empty_looks = 0 if living else empty_looks + 1
@@ -333,11 +343,8 @@ async def _found(find: Callable[[], Awaitable[Processes]]) -> Processes | None:
         return None
 
 
-def _in_group(tree: Tree) -> Processes:
-    """The living that the kernel counts to it, where there is a control group."""
-    if tree.cgroup is None:
-        return {}
-    found = {pid: facts for pid in tree.cgroup.members() if (facts := proc.stat(pid)) is not None}
+def _living_in(cgroup: Cgroup) -> Processes:
+    found = {pid: facts for pid in cgroup.members() if (facts := proc.stat(pid)) is not None}
     return {pid: facts for pid, facts in found.items() if not facts.is_dead}
 
 

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from redrived.engine.python_runner import how_it_died
-from redrived.processes import cgroup
-from redrived.processes.cgroup import Cgroup, share_out
+from redrived.processes import cgroups
+from redrived.processes.cgroup import Cgroup
+from redrived.processes.cgroups import Cgroups, share_out
 from redrived.processes.commands import Commands
 from redrived.processes.tree import Trees
 from support import workers
@@ -38,7 +40,7 @@ def above(workshop: Workshop) -> Iterator[Path]:
 
 @pytest.fixture
 def grouped(workshop: Workshop, above: Path) -> Workshop:
-    workshop.trees = Trees(workshop.owner, cgroups=above)
+    workshop.trees = Trees(workshop.owner, cgroups=Cgroups(Cgroup(above)))
     workshop.commands = Commands(workshop.trees, workshop.outputs, workshop.folder / "run")
     return workshop
 
@@ -90,7 +92,7 @@ async def test_whatever_a_handler_started_ends_with_its_worker(
     tmp_path: Path, above: Path, how: str
 ) -> None:
     go, pid_file = tmp_path / "go", tmp_path / "pid"
-    async with workers.workshop(tmp_path, cgroups=above, processes=2) as shop:
+    async with workers.workshop(tmp_path, cgroups=Cgroups(Cgroup(above)), processes=2) as shop:
         # It might be another worker's as well, as far as age can tell.
         shop.give("wait_for", path=str(tmp_path / "never"))
         await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
@@ -120,7 +122,7 @@ async def test_a_worker_that_the_kernel_killed_for_memory_is_told_as_that(
     tmp_path: Path, above: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cgroup, "out_of_memory", lambda self: True)  # the kernel's word
-    async with workers.workshop(tmp_path, cgroups=above) as shop:
+    async with workers.workshop(tmp_path, cgroups=Cgroups(Cgroup(above))) as shop:
         shop.give("wait_for", path=str(tmp_path / "never"))
         process = shop.worker.process
         await shop.ear.until(lambda: (last := process.begun_last()) and last.job)
@@ -182,7 +184,7 @@ def test_out_of_memory_is_what_the_kernel_counted(tmp_path: Path) -> None:
 
 
 def test_a_group_that_cannot_be_made_is_done_without(tmp_path: Path) -> None:
-    assert Cgroup.create(tmp_path / "missing", "1.1") is None
+    assert Cgroup(tmp_path / "missing").create("1.1") is None
 
 
 def test_nobody_runs_in_a_group_whose_children_are_counted(tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ def test_a_group_that_cannot_be_laid_out_is_used_as_it_is(
 
 def with_own(folder: Path, do: Callable[[], None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cgroup, "_own", lambda: folder)
+        patch.setattr(cgroups, "_own", lambda: folder)
         do()
 
 
@@ -225,15 +227,69 @@ def with_own(folder: Path, do: Callable[[], None]) -> None:
 def test_the_kernel_counts_who_it_kills_for_memory_in_each_group(above: Path) -> None:
     if "memory" not in (above / "cgroup.controllers").read_text().split():
         pytest.skip("cgroup v2 has no memory controller here")
-    inside(above, "from redrived.processes import cgroup; cgroup.prepared()", mark=True)
-    made = Cgroup.create(above, "1.1")
+    inside(above, prepare("a", "1"), mark=True)
+    own = Cgroup(above / "a.1.redrive")
+    made = own.create("1.1")
     assert made is not None
-    assert (above / "1.1" / "memory.events").exists()
-    made.remove()
+    assert (made.folder / "memory.events").exists()
+    own.remove()
     (above / "supervisor").rmdir()
 
 
-ASK = "from redrived.processes.cgroup import delegated; print(delegated())"
+def test_each_group_on_the_way_to_those_of_attempts_shares_out_what_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files stand in for a kernel whose memory controller is not taken by version 1."""
+    make = Path.mkdir
+
+    def make_with_files(folder: Path, *args: Any, **options: Any) -> None:
+        make(folder, *args, **options)
+        (folder / "cgroup.procs").touch()
+        above = folder.parent / "cgroup.subtree_control"
+        shared = above.read_text().strip("+") if above.exists() else ""
+        (folder / "cgroup.controllers").write_text(shared)
+
+    (tmp_path / "cgroup.controllers").write_text("cpu memory")
+    monkeypatch.setattr(Path, "mkdir", make_with_files)
+    monkeypatch.setattr(cgroups, "delegated", lambda: tmp_path)
+    made: list[Cgroups | None] = []
+    with_own(tmp_path, lambda: made.append(cgroups.prepared("a", "1")))
+    assert made[0] is not None
+    assert (made[0].own.folder / "cgroup.subtree_control").read_text() == "+memory"
+
+
+@needs_cgroups
+def test_a_daemon_has_a_group_of_its_own_and_finds_those_that_were_on_its_state(
+    above: Path,
+) -> None:
+    assert inside(above, prepare("a", "1"), mark=True) == "a.1.redrive"
+    assert inside(above, prepare("b", "2")) == "b.2.redrive"
+    assert inside(above, prepare("a", "3")) == "a.3.redrive a.1.redrive"
+    for each in above.glob("*.redrive"):
+        each.rmdir()
+
+
+@needs_cgroups
+@pytest.mark.parametrize("group", ["a.1.redrive/1.1", "a.1.redrive/1.1/inside"])
+def test_a_daemon_that_is_a_job_of_another_stays_in_the_group_of_that_job(
+    above: Path, group: str
+) -> None:
+    os.setxattr(above, "trusted.delegate", b"1")
+    (above / group).mkdir(parents=True)
+    assert inside(above / group, ASK) == str(above / group)
+    Cgroup(above / "a.1.redrive").remove()
+
+
+def prepare(state: str, start: str) -> str:
+    """For a Python that says which groups it has, and finds."""
+    return f"""
+from redrived.processes import cgroups
+made = cgroups.prepared({state!r}, {start!r})
+print(*(each.folder.name for each in (made.own, *made.left)))
+"""
+
+
+ASK = "from redrived.processes.cgroups import delegated; print(delegated())"
 
 
 @needs_cgroups
