@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from redrive.config.sections import Limits
 from redrive.errors import TryLater
 from redrived.processes import proc
+from redrived.processes.cgroup import Cgroup
 from redrived.processes.environment import inherited
 from redrived.processes.exits import Exits
 from redrived.processes.signals import signal_name
-from redrived.processes.spawn import CannotRun, handle_of, no_room, spawn
+from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
 
 GRACE = 2.0  # seconds after the deadline
@@ -56,30 +58,49 @@ class HookCommands:
     async def _run(
         self, argv: list[str], cwd: str, facts: Path, output: Path, number: int, timeout: float
     ) -> int:
-        mark = f"hook.{number}"
+        name = f"hook.{number}"
+        cgroup = self._trees.cgroup(name)
+        try:
+            tree, gone = self._start(argv, cwd, facts, output, name, cgroup)
+            try:
+                async with asyncio.timeout(timeout):
+                    return await asyncio.shield(gone)
+            finally:
+                await asyncio.shield(self._trees.end(tree, 0 if gone.done() else GRACE))
+        finally:
+            if cgroup is not None:
+                cgroup.remove()
+
+    def _start(
+        self,
+        argv: list[str],
+        cwd: str,
+        facts: Path,
+        output: Path,
+        name: str,
+        cgroup: Cgroup | None,
+    ) -> tuple[Tree, asyncio.Future[int]]:
+        """Its tree, and its exit code to come."""
         env = {
             **inherited(),
             OWNER: self._trees.owner,
-            "REDRIVE_ATTEMPT": mark,
+            "REDRIVE_ATTEMPT": name,
             "REDRIVE_FACTS": str(facts),
         }
         words = ["/bin/sh", "-c", _READ_FACTS, "hook", *argv]
-        pid = spawn(words, cwd=cwd, env=env, output=(str(output), str(output)))
+        behind = limited(words, Limits(), cgroup.door if cgroup else None)
+        pid = spawn(behind, cwd=cwd, env=env, output=(str(output), str(output)))
         pidfd = handle_of(pid)
         tree = self._trees.hold(
-            pid, f"REDRIVE_ATTEMPT={mark}", files=lambda: proc.ids_of(str(output))
+            pid, f"REDRIVE_ATTEMPT={name}", cgroup, lambda: proc.ids_of(str(output))
         )
-        gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its exit code
+        gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             self._exits.watch(pidfd, (tree, gone))
         except OSError as error:
             self._trees.abandon(tree, pidfd)
             raise no_room(error) from error
-        try:
-            async with asyncio.timeout(timeout):
-                return await asyncio.shield(gone)
-        finally:
-            await asyncio.shield(self._trees.end(tree, 0 if gone.done() else GRACE))
+        return tree, gone
 
     def _exited(self, hooks: list[tuple[Tree, asyncio.Future[int]]]) -> None:
         for tree, gone in hooks:

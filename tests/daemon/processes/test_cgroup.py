@@ -18,9 +18,10 @@ from redrived.processes import cgroups
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.cgroups import Cgroups, share_out
 from redrived.processes.commands import Commands
+from redrived.processes.hook_command import HookCommands
 from redrived.processes.tree import Trees
 from support import workers
-from support.processes import Workshop, eventually, is_alive
+from support.processes import PATIENCE, Workshop, eventually, is_alive
 
 MOUNTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 UNIFIED = next((mount for mount in MOUNTS if (mount / "cgroup.procs").exists()), MOUNTS[0])
@@ -170,6 +171,31 @@ async def test_a_group_that_a_command_made_inside_its_own_ends_with_it(
         pid = int((grouped.folder / "pid").read_text())
         assert exited.ended.escaped == (pid,)
         assert not is_alive(pid)
+    await older.end(grace=0)
+
+
+@needs_cgroups
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("(env -i setsid sleep 300 & echo $! > pid) >/dev/null 2>&1", None),
+        ("echo $$ > pid; exec /nowhere/prog", "exit code 127: "),
+    ],
+    ids=["one that ran away", "itself"],
+)
+async def test_whatever_a_hook_started_ends_with_it(
+    grouped: Workshop, above: Path, line: str, problem: str | None
+) -> None:
+    older = grouped.running(["sleep", "300"])  # it might own them too, as far as age can tell
+    hooks = HookCommands(grouped.trees, grouped.folder / "hooks")
+
+    said = await hooks.run(
+        ["sh", "-c", line], cwd=str(grouped.folder), facts=b"{}", timeout=PATIENCE
+    )
+
+    assert said is None if problem is None else said and said.startswith(problem)
+    assert not is_alive(int((grouped.folder / "pid").read_text()))
+    assert groups_in(above) == [older.command.name]
     await older.end(grace=0)
 
 
