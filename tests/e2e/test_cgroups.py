@@ -36,8 +36,20 @@ command = '(env -i setsid sleep 600 & echo $! >> pids); sleep 600'
 [tasks.hidden]
 command = '(env -i setsid sleep 600 >/dev/null 2>&1 & echo $! >> pids); sleep 600'
 
+[tasks.hide_and_hang]
+python = "handlers:hide_and_hang"
+
 [tasks.hang]
 python = "handlers:hang"
+"""
+
+HIDE_AND_HANG = """
+import subprocess
+
+def hide_and_hang():
+    line = "env -i setsid sleep 600 >/dev/null 2>&1 & echo $! >> pids"
+    subprocess.run(["sh", "-c", line], check=True)
+    time.sleep(600)
 """
 
 INNER = f"""
@@ -139,10 +151,25 @@ def test_what_hides_from_the_next_daemon_everywhere_else_is_found_in_the_group(
     assert groups_in(delegated) == []
 
 
+@pytest.mark.parametrize("task", ["hidden", "hide_and_hang"])
+def test_who_has_run_away_is_shown_with_what_its_job_uses(
+    tmp_path: Path, delegated: Path, task: str
+) -> None:
+    with one_in(tmp_path) as daemon:
+        start_in(delegated, daemon)
+        id = daemon.enqueue(task)
+        pid = daemon.noted_pid("pids")
+        usage = daemon.ask.show_job(id).usage
+        assert usage is not None
+        assert pid in usage.pids
+        assert len(usage.pids) == len(set(usage.pids))
+        assert daemon.stop() == 0
+
+
 @contextmanager
 def one_in(folder: Path, tasks: str = TASKS) -> Generator[Trial]:
     folder.mkdir(exist_ok=True)
-    with trial(folder, tasks, HANDLERS) as daemon:
+    with trial(folder, tasks, HANDLERS + HIDE_AND_HANG) as daemon:
         yield daemon
 
 

@@ -66,7 +66,7 @@ class Bridge:
 
     def _vitals(self, now: int) -> Vitals:
         attempts = list(self._engine.attempts)
-        usage = self._sampler.trees(pid for each in attempts for pid in each.executor.pids())
+        usages = self._sampler.trees(attempt.executor.pids() for attempt in attempts)
         node = self._sampler.node()
         return Vitals(
             epoch=self._bus.epoch,
@@ -74,7 +74,10 @@ class Bridge:
             node=self._engine.node,
             cpu=node.cpu,
             memory=node.memory,
-            jobs=[_job_vitals(attempt, usage, now, self._engine) for attempt in attempts],
+            jobs=[
+                _job_vitals(attempt, usage, now, self._engine)
+                for attempt, usage in zip(attempts, usages, strict=True)
+            ],
         )
 
     def _welcome(self, asker: Asker) -> Welcome:
@@ -98,9 +101,8 @@ class Bridge:
         )
 
 
-def _job_vitals(attempt: Attempt, usage: dict[int, Usage], now: int, engine: Engine) -> JobVitals:
+def _job_vitals(attempt: Attempt, used: Usage | None, now: int, engine: Engine) -> JobVitals:
     made = msgspec.json.decode(attempt.progress, type=Progress) if attempt.progress else None
-    used = next((usage[pid] for pid in attempt.executor.pids() if pid in usage), None)
     silent_for = engine.clock.monotonic() - attempt.beat_at
     return JobVitals(
         job=attempt.job.id,

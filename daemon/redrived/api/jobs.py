@@ -106,8 +106,7 @@ async def show_job(engine: Engine, asker: Asker, request: ShowJob) -> JobReply:
 def _usage(engine: Engine, id: int) -> Usage | None:
     """What it uses that runs here; of the processor on average, since its process began."""
     attempt = engine.attempts.get(id)
-    leaders = attempt.executor.pids() if attempt else []
-    members = [facts for leader in leaders for facts in living(leader)]
+    members = living(attempt.executor.pids()) if attempt else []
     if not members:
         return None
     age = max(1, proc.ticks() - members[0].started)

@@ -43,7 +43,7 @@ class Executor(Protocol):
         ...
 
     def pids(self) -> list[int]:
-        """The processes to measure, leaders first."""
+        """The processes that are known without a search, its leader first."""
         ...
 
     def live_output(self, attempt: Attempt) -> str | None:

@@ -345,7 +345,7 @@ class CommandExecutor:
         self._ending: set[asyncio.Task[object]] = set()
 
     def pids(self) -> list[int]:
-        return [self.run.tree.pid] if self.run is not None else []
+        return self.run.tree.pids() if self.run is not None else []
 
     def end(self, attempt: Attempt, grace: float) -> None:
         if self.run is not None:

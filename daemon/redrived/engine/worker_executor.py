@@ -16,7 +16,7 @@ class WorkerExecutor:
         self._tasks: set[asyncio.Task[object]] = set()
 
     def pids(self) -> list[int]:
-        return [self._worker.process.pid]
+        return self._worker.process.pids()
 
     def live_output(self, attempt: Attempt) -> str | None:
         last = self._worker.process.begun_last()

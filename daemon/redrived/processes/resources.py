@@ -1,13 +1,14 @@
 """What attempts and the node use: processor, memory, processes.
 
-One look a second at the processes that are ours, by walking down from the leaders; what
-else runs on the machine costs nothing. Orphans of a tree are not counted.
+One look a second at the processes that are ours, by walking down from those we know; what
+else runs on the machine costs nothing. Orphans of a tree are counted where it has a cgroup.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterable
 
 import psutil
@@ -19,7 +20,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Of one tree: its leader and everybody below."""
+    """Of one tree."""
 
     cpu: float  # percent of one core since the last look
     memory: int  # bytes in RAM
@@ -38,22 +39,22 @@ class Sampler:
         self._looked_at = time.monotonic()
         self._cpu_before: dict[tuple[int, int], int] = {}
 
-    def trees(self, leaders: Iterable[int]) -> dict[int, Usage]:
-        """The usage of each leader that is still there."""
+    def trees(self, trees: Iterable[Iterable[int]]) -> list[Usage | None]:
+        """The usage of each, by the processes known of it; none where nobody is there any more."""
         now = time.monotonic()
         ticks_passed = max(now - self._looked_at, 0.01) * proc.TICKS_PER_SECOND
         cpu_now: dict[tuple[int, int], int] = {}
-        usages: dict[int, Usage] = {}
-        for leader in leaders:
-            if members := living(leader):
-                times = {(facts.pid, facts.started): facts.cpu for facts in members}
-                used = sum(cpu - self._cpu_before.get(who, 0) for who, cpu in times.items())
-                cpu_now |= times
-                usages[leader] = Usage(
-                    cpu=100 * used / ticks_passed,
-                    memory=sum(facts.rss for facts in members) * PAGE,
-                    children=len(members) - 1,
-                )
+        usages: list[Usage | None] = []
+        for members in map(living, trees):
+            times = {(facts.pid, facts.started): facts.cpu for facts in members}
+            used = sum(cpu - self._cpu_before.get(who, 0) for who, cpu in times.items())
+            cpu_now |= times
+            usage = Usage(
+                cpu=100 * used / ticks_passed,
+                memory=sum(facts.rss for facts in members) * PAGE,
+                children=len(members) - 1,
+            )
+            usages.append(usage if members else None)
         self._looked_at = now
         self._cpu_before = cpu_now
         return usages
@@ -66,13 +67,14 @@ class Sampler:
         )
 
 
-def living(leader: int) -> list[proc.Stat]:
-    """The processes of a tree, its leader first."""
-    found: list[proc.Stat] = []
-    waiting = [leader]
+def living(known: Iterable[int]) -> list[proc.Stat]:
+    """These processes and all below them, in that order."""
+    found: dict[int, proc.Stat] = {}
+    waiting = deque(known)
     while waiting:
-        pid = waiting.pop()
-        if (facts := proc.stat(pid)) is not None and not facts.is_dead:
-            found.append(facts)
+        pid = waiting.popleft()
+        facts = None if pid in found else proc.stat(pid)
+        if facts is not None and not facts.is_dead:
+            found[pid] = facts
             waiting.extend(proc.children(pid))
-    return found
+    return list(found.values())

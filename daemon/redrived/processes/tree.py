@@ -50,6 +50,11 @@ class Tree(Struct, frozen=True):
     cgroup: Cgroup | None = None
     files: Callable[[], Collection[proc.FileId]] = tuple  # what its processes print to
 
+    def pids(self) -> list[int]:
+        """Its leader, and whoever is in its cgroup."""
+        others: set[int] = set() if self.cgroup is None else self.cgroup.members() - {self.pid}
+        return [self.pid, *sorted(others)]
+
 
 class Ended(Struct, frozen=True, kw_only=True):
     """What it took; `unkillable` processes are still there."""

@@ -99,6 +99,9 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def pids(self) -> list[int]:
+        return self._tree.pids()
+
     def send(self, frame: bytes) -> None:
         """Never waits: what the socket does not take now follows when it can."""
         sent = 0

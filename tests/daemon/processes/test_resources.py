@@ -17,23 +17,22 @@ async def test_a_tree_uses_what_its_children_use(workshop: Workshop) -> None:
     sampler = Sampler()
     busy = workshop.running([sys.executable, "-c", BUSY, WORK])
     idle = workshop.running(["sleep", "300"])
-    pids = [busy.tree.pid, idle.tree.pid]
-    usages: dict[int, Usage] = {}
+    usages: list[Usage] = []
 
     def is_at_work() -> bool:
-        usages.update(sampler.trees(pids))
-        at_work = usages[busy.tree.pid]
-        return at_work.memory > 50_000_000 and at_work.cpu > 10
+        found = sampler.trees([busy.tree.pids(), idle.tree.pids()])
+        usages[:] = [usage for usage in found if usage is not None]
+        return usages[0].memory > 50_000_000 and usages[0].cpu > 10
 
     await eventually(is_at_work)
-    assert usages[idle.tree.pid].memory < 10_000_000
-    assert [usages[pid].children for pid in pids] == [1, 0]
+    assert usages[1].memory < 10_000_000
+    assert [usage.children for usage in usages] == [1, 0]
 
 
 async def test_who_has_gone_is_left_out(workshop: Workshop) -> None:
     run = workshop.running(["true"])
     await workshop.end_of(run)
-    assert Sampler().trees([run.tree.pid]) == {}
+    assert Sampler().trees([run.tree.pids()]) == [None]
 
 
 def test_the_node_is_seen() -> None:
