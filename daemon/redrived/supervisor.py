@@ -117,6 +117,7 @@ class Supervisor:
             drain=self.stop,
             cgroups=self._cgroups,
         )
+        log.info("%s", engine.trees.reach)
         engine.reloader.when_begun.append(self.notifier.reloading)
         engine.reloader.when_over.append(self.notifier.ready)
         node = Node(engine, self.notifier, self.stop)

@@ -166,6 +166,20 @@ def test_who_has_run_away_is_shown_with_what_its_job_uses(
         assert daemon.stop() == 0
 
 
+@pytest.mark.parametrize("is_delegated", [True, False])
+def test_the_log_and_the_doctor_say_whether_there_are_cgroups(
+    tmp_path: Path, delegated: Path, is_delegated: bool
+) -> None:
+    if not is_delegated:
+        os.removexattr(delegated, "trusted.delegate")
+    with one_in(tmp_path) as daemon:
+        start_in(delegated, daemon)
+        [group] = groups_in(delegated) if is_delegated else [""]
+        words = f"ended by its cgroup, in {delegated}/{group}" if group else "ended by session"
+        assert words in daemon.log.read_text()
+        assert f"ok   reach: an attempt is {words}" in daemon.run("doctor").stdout
+
+
 @contextmanager
 def one_in(folder: Path, tasks: str = TASKS) -> Generator[Trial]:
     folder.mkdir(exist_ok=True)

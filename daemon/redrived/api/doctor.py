@@ -29,6 +29,7 @@ async def doctor(engine: Engine, asker: Asker, request: Doctor) -> DoctorReply:
             *await _what_the_store_says(engine),
             *_pools(engine),
             *_commands(engine),
+            Check(name="reach", ok=True, text=engine.trees.reach),
             *_unkillable(engine),
             *_output(engine),
             *await asyncio.to_thread(_disk, engine),

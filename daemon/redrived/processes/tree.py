@@ -97,6 +97,16 @@ class Trees:
         self._coming: asyncio.Task[Census] | None = None  # asked for, not begun
         self._reaped_at = self._reaping_took = 0.0
 
+    @property
+    def reach(self) -> str:
+        """How far the end of an attempt reaches, in words."""
+        if self._cgroups is None:
+            return (
+                "an attempt is ended by session, mark and output: there is no cgroup to make"
+                " others in (under systemd, `Delegate=yes` gives one)"
+            )
+        return f"an attempt is ended by its cgroup, in {self._cgroups.own.folder}"
+
     def cgroup(self, name: str) -> Cgroup | None:
         """A new one, for a tree about to be started, where there are any."""
         return self._cgroups.own.create(name) if self._cgroups else None
