@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +14,6 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("redrive"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "redrive")
+
+# Whoever starts the tests in the background may have it ignored, and what we start inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)

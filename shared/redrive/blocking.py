@@ -23,6 +23,8 @@ from redrive.client.here import Here, through
 from redrive.config import Config
 from redrive.errors import UsageProblem
 
+ENDING = 1.0  # seconds for a question that was interrupted, should its end have been, too
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -61,16 +63,16 @@ class Client:
         """Whoever still waits for an answer is told so. In a forked child there is nothing to do."""
         if self._process != os.getpid():
             return
-        with self._turn:
-            if self._is_closed:
-                return
-            self._refuse_in_between()
-            self._is_closed = True
-            answer = self._begin(self._end)
-        if answer is None:
-            self._run_here(self._end)
-        else:
-            _wait_for(answer)
+        self._refuse_in_between()
+        try:
+            with self._turn:
+                if self._is_closed:
+                    return
+                self._is_closed = True
+                answer = self._begin(self._end)
+            _wait_for(answer) if answer else self._complete(self._end(self._client))
+        finally:
+            self._leave()
         with self._turn:
             self._turn.wait_for(lambda: self._runner is None)
         if self._thread is not None:
@@ -131,17 +133,27 @@ class Client:
                 "this client was made before the process was forked",
                 hint="make a new one where it is used",
             )
-        with self._turn:
-            if self._is_closed:
-                raise _closed()
-            self._refuse_in_between()
-            answer = self._begin(ask)
+        self._refuse_in_between()
         try:
-            return self._run_here(ask, once=once) if answer is None else _wait_for(answer)
+            with self._turn:
+                if self._is_closed:
+                    raise _closed()
+                answer = self._begin(ask)
+            return _wait_for(answer) if answer else self._run_here(ask, once=once)
         except (asyncio.CancelledError, concurrent.futures.CancelledError):
             if self._is_closed:
                 raise _closed() from None
             raise
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Whatever has ended the question, an interrupt at any point included."""
+        if self._runner == threading.get_ident():
+            self._runner = None
+            with self._turn:
+                self._start_thread()
+                self._turn.notify_all()
 
     def _refuse_in_between(self) -> None:
         if self._runner == threading.get_ident():
@@ -161,18 +173,12 @@ class Client:
         return answer
 
     def _run_here(self, ask: Asking[T], *, once: bool = False) -> T:
-        try:
-            if once:
-                try:
-                    return through(ask(self._here))
-                except NotConnected:
-                    pass
-            return self._complete(ask(self._client))
-        finally:
-            with self._turn:
-                self._runner = None
-                self._start_thread()
-                self._turn.notify_all()
+        if once:
+            try:
+                return through(ask(self._here))
+            except NotConnected:
+                pass
+        return self._complete(ask(self._client))
 
     def _complete(self, asked: Coroutine[Any, Any, T]) -> T:
         """Let the loop run until this is through."""
@@ -182,7 +188,7 @@ class Client:
         finally:
             if not task.done():  # an interrupt ends the question too
                 task.cancel()
-                self._loop.run_until_complete(asyncio.wait([task]))
+                self._loop.run_until_complete(asyncio.wait([task], timeout=ENDING))
 
     async def _end(self, _: AsyncClient) -> None:
         await self._client.close()

@@ -29,13 +29,13 @@ def fitted(run: Run) -> Run:
             break
         steps[place] = _in_short(steps[place])
         over -= sizes[place] - _size(steps[place])
-    metrics = run.metrics if over <= 0 else _left_out(run.metrics, "of its jobs")
+    metrics = run.metrics if over <= 0 else _left_out(run.metrics, "each job tells its own")
     return replace(run, steps=steps, metrics=metrics)
 
 
 def _in_short(step: StepState) -> StepState:
     error = step.error and _error_in_short(step.error)
-    return replace(step, result=_left_out(step.result, str(step.job)), error=error)
+    return replace(step, result=_left_out(step.result, f"`redrive show {step.job}` has them"), error=error)
 
 
 def _error_in_short(error: ErrorRecord) -> ErrorRecord:
@@ -45,11 +45,11 @@ def _error_in_short(error: ErrorRecord) -> ErrorRecord:
     return replace(error, message=message, traceback=None)
 
 
-def _left_out(value: Any, whose: str) -> Any:
+def _left_out(value: Any, where: str) -> Any:
     size = _size(value)
     if size <= SHORT:
         return value
-    return {"left_out": f"{size:,} bytes, `redrive show {whose}` has them"}
+    return {"left_out": f"{size:,} bytes, {where}"}
 
 
 def _size(value: Any) -> int:

@@ -75,7 +75,7 @@ class Store:
             raise failed from error
         self.writer.start()
         if self.database.is_sqlite:  # where other nodes write, two of them would correct it twice
-            self._counting = asyncio.create_task(self._check_counts())
+            self._counting = asyncio.create_task(self._check_counts(), name="counts")
 
     async def close(self) -> None:
         if self._counting is not None:

@@ -90,6 +90,8 @@ class Line:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
+            if is_readable(self._socket):
+                continue  # its descriptor has told of it, and will not again
             if any(key.fd not in self._descriptors for key, _ in selector.select(left)):
                 return False
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
+import threading
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from redrive import Client
+from redrive.client import channel
+from redrive.client.line import TURN, Gone, Line
 from redrive.client.refusals import AnswerLost, DaemonSilent
 from redrive.errors import TryLater, UsageProblem
+from redrive.protocol.codec import encode_call
 from redrive.protocol.commands import Done, Drain
 from redrive.protocol.envelope import Refusal
 from redrive.protocol.queries import Doctor, DoctorReply
@@ -63,15 +69,44 @@ async def test_a_change_is_not_asked_twice_where_the_daemon_goes_away(
 
 
 async def test_a_question_is_asked_once_more_where_the_daemon_comes_back(
-    peer: Peer, connected: Client
+    peer: Peer, connected: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_back = threading.Event()
+
     def restart(_: Doctor) -> None:
         peer.replies["Doctor"] = WELL
         peer.close()
         peer.open()
+        is_back.set()
 
     peer.replies["Doctor"] = restart
+    monkeypatch.setattr(channel, "knock", lambda *_: is_back.wait(20))
     assert await asyncio.to_thread(connected.ask, Doctor()) == WELL
+
+
+async def test_answers_that_nobody_waits_for_any_more_hold_up_no_other(peer: Peer) -> None:
+    peer.replies["Doctor"] = WELL
+    selector = selectors.PollSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+
+    async def opened() -> Line:
+        return Line(peer.addresses.query, None, lambda: None)
+
+    def ask_many() -> bool:
+        line = loop.run_until_complete(opened())
+        try:
+            for id in map(str, range(TURN + TURN // 2)):
+                line.post(id, encode_call(id, Doctor()))
+                line.forget(id) if id != "0" else loop.run_until_complete(asyncio.sleep(0.1))
+            time.sleep(0.3)  # by now they lie in the socket; if not, this shows nothing
+            last = line.post("last", encode_call("last", Doctor()))
+            return line.read_until(last, time.monotonic() + 20, selector)
+        finally:
+            line.end(Gone())
+            loop.close()
+
+    async with asyncio.timeout(10):
+        assert await asyncio.to_thread(ask_many)
 
 
 async def test_a_second_thread_is_answered_while_the_first_one_waits(
