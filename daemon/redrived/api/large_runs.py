@@ -35,7 +35,9 @@ def fitted(run: Run) -> Run:
 
 def _in_short(step: StepState) -> StepState:
     error = step.error and _error_in_short(step.error)
-    return replace(step, result=_left_out(step.result, f"`redrive show {step.job}` has them"), error=error)
+    return replace(
+        step, result=_left_out(step.result, f"`redrive show {step.job}` has them"), error=error
+    )
 
 
 def _error_in_short(error: ErrorRecord) -> ErrorRecord:

@@ -68,8 +68,14 @@ class Leftovers:
 
     @property
     def strangers(self) -> list[int]:
-        """Those that are of no attempt, for all that is known."""
-        return _living(self._strangers)
+        """Those of no attempt, for all that is known, and of one that has begun anew elsewhere."""
+        given_away = [
+            pid
+            for attempt, left in self._kept.items()
+            if self._attempts.get(left.job.id, left.job.lease) is not attempt
+            for pid in attempt.unkillable
+        ]
+        return [*_living(self._strangers), *given_away]
 
     async def keep(self, pids: Iterable[int], left: Sequence[LeftBehind]) -> set[int]:
         """Go on with the attempts whose processes these are; says of which jobs they are."""

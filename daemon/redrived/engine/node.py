@@ -53,9 +53,10 @@ class Node:
         """Take the name, before anything is done in it; refused while another node bears it."""
         psutil.cpu_percent()  # the first answer says nothing; later ones are since the last
         await self._engine.store.submit(nodes.arrive, self._beat())
+        # From here on: to end what an earlier daemon left may take longer than a node may be silent.
+        self._engine.timers.every("node beat", BEAT, self.beat_once)
 
     async def start(self) -> None:
-        self._engine.timers.every("node beat", BEAT, self.beat_once)
         await self.health.start()
 
     async def stop(self) -> None:

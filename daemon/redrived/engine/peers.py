@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from redrive.errors import RedriveError
-from redrived.engine.attempt import Ending
+from redrived.engine.attempt import Attempt, Ending
 from redrived.store import due, leases
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Peers:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._taken: set[Attempt] = set()  # their leases were given away
 
     async def start(self) -> None:
         if not self._engine.store.database.is_sqlite:
@@ -66,11 +67,12 @@ class Peers:
         # Before the question: what is leased after it is not in the answer.
         attempts = list(engine.attempts)
         ours = await engine.store.read(leases.of_node, engine.node)
-        taken = [a for a in attempts if not a.is_over and (a.job.id, a.job.lease) not in ours]
-        for attempt in taken:
+        taken = {a for a in attempts if not a.is_over and (a.job.id, a.job.lease) not in ours}
+        news, self._taken = taken - self._taken, taken  # one that SIGKILL does not end stays
+        for attempt in news:
             engine.ender.end(attempt, Ending.LOST, "the node was taken for lost")
-        if taken:
-            log.warning("this node was taken for lost; %d attempts are ended", len(taken))
+        if news:
+            log.warning("this node was taken for lost; %d attempts are ended", len(news))
             engine.dispatcher.take_back()
         engine.ender.keep_wishes(ours)
         for (job, lease), (ending, by) in ours.items():

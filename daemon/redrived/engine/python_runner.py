@@ -206,7 +206,7 @@ class PythonRunner:
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:
         job = self._hands.get(worker, {}).get(begun.job)
-        if job is None or self._attempts.get(begun.job) is not None:
+        if job is None or self._attempts.get(job.id, job.lease) is not None:
             return
         self._watch(worker, job, begun.at)
         item = Begun(job.id, job.lease, begun.at, job.attempt, job.run_id)

@@ -41,4 +41,6 @@ def told_unkillable(connection: Connection, node: str) -> dict[int, int]:
         ),
         {"node": node},
     )
-    return {pid: job for job, data in rows for pid in msgspec.json.decode(data)["unkillable"]}
+    return {
+        pid: job for job, data in rows for pid in msgspec.json.decode(data).get("unkillable", ())
+    }

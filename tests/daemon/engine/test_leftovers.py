@@ -17,7 +17,9 @@ from redrive.protocol.queries import Doctor, Why
 from redrived.api import acting
 from redrived.api.doctor import doctor
 from redrived.api.why import why
+from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
+from redrived.engine.leftovers import Leftover
 from support.daemon import soon
 from support.engine import BASE, TESTER, Bench, at_work, still
 from support.ice import Ice
@@ -108,6 +110,19 @@ async def test_its_job_can_be_killed_meanwhile(folder: Path, ice: Ice) -> None:
         ice.thaw()
         assert (await bench.ended(id)).state is JobState.CANCELLED
         assert (await bench.event("job_killed", id)).data["by"] == "tester"
+
+
+async def test_it_is_named_by_itself_once_its_job_has_begun_anew(folder: Path, ice: Ice) -> None:
+    id, pid = left_frozen(folder, ice, "command")
+    async with restarted(folder) as bench:
+        attempts = bench.engine.attempts
+        old = attempts.get(id)
+        assert old is not None
+        assert "leftovers" not in await complaints(bench.engine)
+        anew = old.job._replace(lease=old.job.lease + 1)
+        attempts.add(Attempt(anew, old.definition, Leftover([]), 0, 0.0))
+        told = f"SIGKILL does not end process {pid}"
+        assert (await complaints(bench.engine))["leftovers"] == told
 
 
 async def test_one_that_is_of_no_job_is_named_by_itself(folder: Path, ice: Ice) -> None:

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from redrive.clock import SECOND
+from redrive.clock import SECOND, SystemClock
 from redrive.config.sections import Config, Task
+from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
+from redrived.engine.leftovers import Leftover
 from redrived.engine.node import Node
 from redrived.engine.timers import Timers
 from redrived.notify import Notifier
+from redrived.processes.identity import Identity
 from redrived.store import events, jobs, nodes
 from redrived.store.begin import Begun, begin
 from redrived.store.enqueue import NewJob, Order, enqueue
@@ -160,6 +165,37 @@ async def test_late_words_of_a_lost_node_change_nothing(two: tuple[Machine, Mach
     found = await one.store.read(jobs.get, job.id)
     assert found is not None
     assert found.state == "retry"
+
+
+async def test_a_lease_that_was_given_away_is_told_of_once(
+    two: tuple[Machine, Machine], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where SIGKILL does not end what ran by it."""
+    one, other = two
+    job = await other.lease_one()
+    stuck = Leftover([identity for identity in [Identity.of(os.getpid())] if identity])
+    other.engine.attempts.add(Attempt(job, other.engine.definitions.tasks["work"], stuck, 0, 0.0))
+    await one.store.submit(fall_silent, "two")
+    await one.beat_for(20)
+    for _ in range(3):
+        await other.engine.peers.look_at_leases()
+    assert caplog.text.count("this node was taken for lost; 1 attempts are ended") == 1
+
+
+async def test_a_node_beats_from_its_arrival_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier daemon left may take long to end, and nobody is to take this one for lost."""
+    monkeypatch.setattr("redrived.engine.node.BEAT", 0.05)
+    async with an_engine(tmp_path, clock=SystemClock()) as engine:
+        engine.timers.start()
+        try:
+            await Node(engine, Notifier()).arrive()
+            [arrived] = await engine.store.read(nodes.rows)
+            while (await engine.store.read(nodes.rows))[0].beat_at == arrived.beat_at:
+                await asyncio.sleep(0.01)
+        finally:
+            await engine.timers.stop()
 
 
 async def test_a_node_keeps_its_word_and_takes_another_for_an_empty_one(tmp_path: Path) -> None:
