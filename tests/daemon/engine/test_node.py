@@ -192,8 +192,9 @@ async def test_a_node_beats_from_its_arrival_on(
         try:
             await Node(engine, Notifier()).arrive()
             [arrived] = await engine.store.read(nodes.rows)
-            while (await engine.store.read(nodes.rows))[0].beat_at == arrived.beat_at:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(20):
+                while (await engine.store.read(nodes.rows))[0].beat_at == arrived.beat_at:
+                    await asyncio.sleep(0.01)
         finally:
             await engine.timers.stop()
 
