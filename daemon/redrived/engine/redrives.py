@@ -21,6 +21,7 @@ from redrived.store import redrives
 from redrived.store.actions import Acted
 from redrived.store.redrives import Change, Chosen, NewRedrive, Portion, Settled
 from redrived.store.store import Store
+from redrived.store.undo import undo
 from redrived.store.unit import Landed
 
 PORTION = 1_000  # jobs in one write
@@ -79,7 +80,7 @@ class Redrives(Loop):
 
     async def undo(self, id: int, by: str) -> int:
         await self._get(id)
-        undone = await self._store.submit(redrives.undo, (id, by))
+        undone = await self._store.submit(undo, (id, by))
         self._forget(id)
         return undone
 

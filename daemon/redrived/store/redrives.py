@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, and_, insert, literal, select, text
+from sqlalchemy import Column, ColumnElement, Connection, and_, insert, literal, select, text
 
 from redrive.config.sections import ManualRetry
-from redrive.errors import WrongState
 from redrive.lifecycle import JobState
 from redrive.protocol.rows import RedriveRow
 from redrived.store import actions
 from redrived.store.actions import Acted
-from redrived.store.tables import jobs, redrive_jobs
+from redrived.store.tables import jobs, redrive_jobs, runs
 from redrived.store.unit import Unit, to_json
 
 ACTIVE = ("canary", "running", "paused", "watching")
@@ -74,6 +73,26 @@ class Change(Struct, frozen=True, kw_only=True):
     finished: bool = False
 
 
+def _of_its_run(column: Column[Any]) -> ColumnElement[Any]:
+    # No join: the filter beside it names columns of jobs without their table.
+    return select(column).where(runs.c.id == jobs.c.run_id).scalar_subquery()
+
+
+# What a job was when it was chosen, and its run.
+_KEPT = {
+    "job": jobs.c.id,
+    "life": jobs.c.life,
+    "state": jobs.c.state,
+    "reason": jobs.c.reason,
+    "attempts": jobs.c.attempts,
+    "finished_at": jobs.c.finished_at,
+    "manual_at": jobs.c.manual_at,
+    "run_manual_retries": _of_its_run(runs.c.manual_retries),
+    "run_manual_at": _of_its_run(runs.c.manual_at),
+    "run_finished_at": _of_its_run(runs.c.finished_at),
+}
+
+
 def create(unit: Unit, wishes: Sequence[NewRedrive]) -> list[Chosen]:
     return [_create(unit, wish) for wish in wishes]
 
@@ -88,10 +107,8 @@ def _create(unit: Unit, wish: NewRedrive) -> Chosen:
         chosen = and_(chosen, condition)
     if wish.newest is not None:
         chosen = and_(chosen, jobs.c.id <= wish.newest)
-    kept = [jobs.c.id, jobs.c.life, jobs.c.state, jobs.c.reason, jobs.c.attempts]
-    rows = select(literal(id), *kept, jobs.c.finished_at).where(chosen)
-    names = ["redrive", "job", "life", "state", "reason", "attempts", "finished_at"]
-    choose = insert(redrive_jobs).from_select(names, rows)
+    rows = select(literal(id), *_KEPT.values()).where(chosen)
+    choose = insert(redrive_jobs).from_select(["redrive", *_KEPT], rows)
     total = unit.execute(choose.execution_options(preserve_rowcount=True)).rowcount
     if not total:
         return Chosen(id=None, total=0)
@@ -210,58 +227,6 @@ def _change(unit: Unit, each: Change) -> bool:
         data = {"redrive": each.redrive, "by": each.by, "why": each.why}
         unit.emit(each.event, data={k: v for k, v in data.items() if v is not None})
     return bool(changed)
-
-
-def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
-    """(redrive, by): what it requeued and nobody has begun is dead or cancelled again."""
-    return [_undo(unit, id, by) for id, by in wishes]
-
-
-def _has_turns_left(unit: Unit, id: int) -> bool:
-    statement = "SELECT 1 FROM redrive_jobs WHERE redrive = :id AND outcome IS NULL LIMIT 1"
-    return unit.execute(statement, id=id).first() is not None
-
-
-def _undo(unit: Unit, id: int, by: str) -> int:
-    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF jobs"
-    rows = unit.execute(
-        "SELECT jobs.id, jobs.queue, jobs.task, jobs.waits, jobs.run_id, redrive_jobs.state,"
-        " redrive_jobs.attempts FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
-        " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome = 'requeued'"
-        f" AND jobs.state = 'queued' AND jobs.life = redrive_jobs.life + 1{lock}",
-        id=id,
-    ).all()
-    if not rows and not _has_turns_left(unit, id):
-        raise WrongState(
-            f"redrive {id} has nothing to take back",
-            hint="all that it requeued has begun or ended; `redrive redrives` shows what became"
-            " of it",
-        )
-    unit.over(
-        [(row[0],) for row in rows],
-        "UPDATE jobs SET state = kept.state, waits = NULL, reason = kept.reason,"
-        " attempts = kept.attempts, finished_at = kept.finished_at, life = kept.life,"
-        " manual_retries = jobs.manual_retries - 1"
-        f" FROM redrive_jobs AS kept, {unit.database.rows('job bigint')}"
-        " WHERE jobs.id = r.job AND kept.job = r.job AND kept.redrive = :id",
-        id=id,
-    )
-    for job, queue, task, waits, run_id, state, attempts in rows:
-        data = {"redrive": id, "by": by}
-        unit.emit("redrive_undone", job=job, run=run_id, state=state, attempts=attempts, data=data)
-        unit.moved(queue, task, JobState.QUEUED, state)
-        unit.waiting(queue, task, JobState.QUEUED, waits, -1)
-    unit.execute(
-        "UPDATE redrive_jobs SET outcome = 'undone' WHERE redrive = :id AND (outcome IS NULL"
-        " OR (outcome = 'requeued' AND job IN (SELECT id FROM jobs WHERE state IN"
-        " ('dead', 'cancelled') AND life = redrive_jobs.life)))",
-        id=id,
-    )
-    _change(
-        unit,
-        Change(redrive=id, state="undone", event="redrive_undone", by=by, finished=True),
-    )
-    return len(rows)
 
 
 # ---- reading -----------------------------------------------------------------------------

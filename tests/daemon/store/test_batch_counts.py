@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
 
-from redrive.errors import RedriveError
+from redrive.errors import RedriveError, WrongState
 from redrived.store.picking import InHand
+from redrived.store.redrives import NewRedrive, Portion, create, requeue_portion
+from redrived.store.undo import undo
 from support.ground import Ground
 from support.runs import Track, step
 
@@ -60,10 +63,12 @@ class Chance:
         self.track = Track(ground, step("request"), download, step("index"))
         self.running: list[InHand] = []
         self.runs = 0
+        self.redriven: list[int] = []
 
     def go(self) -> None:
         often = [self.take, self.complete, self.pass_time] * 4
         seldom = [self.start, self.fail, self.retry, self.requeue, self.requeue, self.cancel]
+        seldom += [self.redrive, self.undo]
         self.random.choice(often + seldom)()
 
     def start(self) -> None:
@@ -96,6 +101,18 @@ class Chance:
     def requeue(self) -> None:
         from_step = self.random.choice([None, "request", "download"])
         self._on_a_run("requeue", force=True, from_step=from_step)
+
+    def redrive(self) -> None:
+        chosen = self.ground.do(create, NewRedrive(by="ann"))
+        if chosen.id is not None:
+            wish = Portion(redrive=chosen.id, n=3, by="ann", force=True)
+            self.ground.do(requeue_portion, wish)
+            self.redriven.append(chosen.id)
+
+    def undo(self) -> None:
+        if self.redriven:
+            with suppress(WrongState):  # all of it has begun by now
+                self.ground.do(undo, (self.redriven.pop(), "ann"))
 
     def _on_a_run(self, verb: str, **more: Any) -> None:
         if not self.runs:

@@ -15,6 +15,7 @@ from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
 from redrived.store.filtering import where
 from redrived.store.promote import promote
+from redrived.store.undo import undo
 from support.clock import FakeClock
 from support.ground import Ground
 from support.invariants import check
@@ -219,6 +220,6 @@ def test_a_redrive_that_is_undone_takes_what_was_held_meanwhile_with_it(ground: 
     ground.do(redrives.requeue_portion, redrives.Portion(redrive=chosen.id, n=1, by="ann"))
     ground.do(act, Act(verb="hold", jobs=[placed.id], by="ann"))
 
-    ground.do(redrives.undo, (chosen.id, "ann"))
+    ground.do(undo, (chosen.id, "ann"))
 
     assert ground.ask(tallies.read_with_waits) == ({"default": {"work": {"dead": 1}}}, {})

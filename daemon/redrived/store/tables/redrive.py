@@ -34,6 +34,10 @@ redrive_jobs = Table(
     Column("reason", Text),
     Column("attempts", Integer, nullable=False),
     Column("finished_at", BigInteger),
+    Column("manual_at", BigInteger),
+    Column("run_manual_retries", BigInteger),
+    Column("run_manual_at", BigInteger),
+    Column("run_finished_at", BigInteger),
     Column("outcome", Text),  # requeued | skipped | done | dead | undone; NULL: its turn comes
     Column("why", Text),
     PrimaryKeyConstraint("redrive", "job"),
