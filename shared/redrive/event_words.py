@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import cast
 
 from redrive.lifecycle import word_of
 from redrive.models import Event, Json
@@ -29,10 +31,17 @@ def words_of(event: Event) -> str:
     return ", ".join(said)
 
 
+def skips_in_words(skips: Mapping[str, int]) -> str:
+    """Why a redrive skipped jobs: `2 skipped: it was requeued less than 60 s ago`."""
+    return "; ".join(f"{n} skipped: {why}" for why, n in skips.items())
+
+
 def _named(kind: str, name: str, value: Json) -> str:
     """`reason lost`; nothing is set before what is a sentence by itself."""
     if name == "was" and isinstance(value, str):
         value = word_of(value)
+    if name == "skips" and isinstance(value, dict):
+        return _short(skips_in_words(cast("dict[str, int]", value)))
     is_clause = name in _CLAUSES or (kind, name) in _CLAUSES_OF
     return _short(value) if is_clause else f"{name} {_short(value)}"
 

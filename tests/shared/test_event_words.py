@@ -48,6 +48,11 @@ def test_an_event_says_what_matters_in_one_line(data: dict[str, Any], words: str
         ("job_interrupted", {"by": "the daemon was stopped"}, "the daemon was stopped"),
         ("job_restarted", {"by": "ann"}, "by ann"),
         ("job_killed", {"by": "ann", "was": "leased"}, "by ann, was running"),
+        (
+            "redrive_completed",
+            {"redrive": 3, "skips": {"it is running": 2, "it is held": 1}},
+            "redrive 3, 2 skipped: it is running; 1 skipped: it is held",
+        ),
         ("action_completed", {"log": "1.1", "result_note": "no result: why"}, "no result: why"),
     ],
 )

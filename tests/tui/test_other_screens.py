@@ -110,6 +110,14 @@ async def test_a_redrive_that_was_stopped_says_so_for_a_while() -> None:
         assert stage.line_with("redrive 4") == ""
 
 
+async def test_a_redrive_says_why_it_skipped_jobs() -> None:
+    source = incident.source()
+    source.redrives = [replace(incident.redrive(), skips={"it is running": 2})]
+    async with on_stage(source) as stage:
+        await stage.press("3")
+        assert "2 skipped: it is running" in stage.line_with("redrive 4")
+
+
 async def test_a_key_with_nothing_to_act_on_says_so() -> None:
     source = incident.source()
     source.groups, source.runs = [], []

@@ -146,6 +146,10 @@ class Redrives(Loop):
         missing = _canary_of(row) - row.requeued  # one that was refused has shown nothing
         if missing > 0 and await self.requeue(row, missing):
             return True
+        if not row.requeued:  # nothing has passed where nothing has run
+            why = "none of its jobs could be requeued"
+            await self._end(row, "stopped", "redrive_stopped", why)
+            return False
         ended = row.succeeded + row.failed
         if ended < row.requeued:
             return False

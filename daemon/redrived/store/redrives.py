@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Column, ColumnElement, Connection, and_, insert, literal, select, text
 
 from redrive.config.sections import ManualRetry
@@ -23,6 +24,7 @@ from redrived.store.tables import jobs, redrive_jobs, runs
 from redrived.store.unit import Unit, to_json
 
 ACTIVE = ("canary", "running", "paused", "watching")
+REASONS = 3  # for which jobs were skipped, that are told
 _IS_ACTIVE = f"redrives.state IN {ACTIVE}"
 
 
@@ -224,7 +226,8 @@ def _change(unit: Unit, each: Change) -> bool:
         finished_at=unit.now if each.finished else None,
     ).rowcount
     if changed:
-        data = {"redrive": each.redrive, "by": each.by, "why": each.why}
+        skips = _skips(unit.connection, each.redrive)
+        data = {"redrive": each.redrive, "by": each.by, "why": each.why, "skips": skips or None}
         unit.emit(each.event, data={k: v for k, v in data.items() if v is not None})
     return bool(changed)
 
@@ -233,8 +236,21 @@ def _change(unit: Unit, each: Change) -> bool:
 
 
 def rows(connection: Connection, limit: int = 100) -> list[RedriveRow]:
-    """The newest first."""
-    return _rows(connection, "ORDER BY id DESC LIMIT :n", n=limit)
+    """The newest first, with why they skipped jobs."""
+    found = _rows(connection, "ORDER BY id DESC LIMIT :n", n=limit)
+    return [replace(row, skips=_skips(connection, row.id)) if row.skipped else row for row in found]
+
+
+def _skips(connection: Connection, id: int) -> dict[str, int]:
+    """The most common reasons for which it skipped jobs, and how many for each."""
+    found = connection.execute(
+        text(
+            "SELECT why, count(*) AS n FROM redrive_jobs WHERE redrive = :id"
+            f" AND outcome = 'skipped' GROUP BY why ORDER BY n DESC, why LIMIT {REASONS}"
+        ),
+        {"id": id},
+    )
+    return {why: int(n) for why, n in found}
 
 
 def active(connection: Connection) -> list[RedriveRow]:

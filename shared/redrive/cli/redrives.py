@@ -8,6 +8,7 @@ from redrive.cli import kinds, words
 from redrive.cli.output import Column, print_done, print_each, print_table
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
+from redrive.event_words import skips_in_words
 from redrive.protocol.commands import Undo
 from redrive.protocol.queries import ListRedrives, RedrivePage
 from redrive.protocol.rows import RedriveRow
@@ -39,7 +40,10 @@ _COLUMNS = (
 )
 @click.pass_obj
 def redrives(settings: Settings, limit: int) -> None:
-    """List redrives with their progress, the newest first."""
+    """List redrives with their progress, the newest first.
+
+    WHY says why one was stopped, and for which reasons jobs were skipped, the most common first.
+    """
     with settings.client() as client:
         page: RedrivePage = client.ask(ListRedrives(limit=limit))
     if settings.as_json:
@@ -68,5 +72,5 @@ def _row(redrive: RedriveRow) -> tuple[object, ...]:
         words.relative(redrive.created_at, words.now()),
         redrive.by,
         redrive.where or "ids",
-        redrive.why,
+        "; ".join(filter(None, (redrive.why, skips_in_words(redrive.skips)))) or None,
     )

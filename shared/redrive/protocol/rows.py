@@ -160,6 +160,7 @@ class RedriveRow(Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
     finished_at: Instant | None = None
     why: str | None = None
+    skips: dict[str, int] = {}  # the most common reasons for which jobs were skipped, how many
 
 
 class PipelineRow(Struct, frozen=True, kw_only=True):

@@ -90,6 +90,35 @@ async def test_a_job_that_is_refused_is_no_canary(tmp_path: Path) -> None:
         assert [(await bench.job(id)).life for id in (refused, *dead)] == [1, 2, 1, 1]
 
 
+async def test_a_canary_of_which_nothing_can_be_requeued_stops_and_says_why(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG + "[tasks.never]\ncommand = 'exit 64'\n") as bench:
+        ids = await bench.enqueue("never", 2)
+        for id in ids:
+            await bench.ended(id)
+        wish = Act(verb="requeue", where="state:dead", canary=1)
+        await acting.act(bench.engine, TESTER, wish)
+
+        stopped = await bench.event("redrive_stopped")
+        skips = {"the failure is permanent: the same attempt would fail again": 2}
+        assert stopped.data["why"] == "none of its jobs could be requeued"
+        assert stopped.data["skips"] == skips
+        found = await row(bench)
+        assert (found.state, found.skipped, found.skips) == ("stopped", 2, skips)
+        assert "redrive_canary_passed" not in [event.type for event in bench.heard]
+
+
+async def test_a_redrive_that_is_over_says_what_it_skipped_and_why(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG + "[tasks.never]\ncommand = 'exit 64'\n") as bench:
+        (refused,) = await bench.enqueue("never", 1)
+        await bench.ended(refused)
+        await some_dead(bench, 1)
+        await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead"))
+
+        over = await bench.event("redrive_completed")
+        assert over.data["skips"] == (await row(bench)).skips
+        assert list(over.data["skips"].values()) == [1]
+
+
 async def test_a_redrive_that_was_paused_still_waits_for_its_canary(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         canary, *others = await some_dead(bench, 3)

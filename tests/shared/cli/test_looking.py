@@ -143,6 +143,16 @@ def test_a_redrive_that_was_stopped_says_why(peer: Peer, redrive: Redrive) -> No
     assert "  the canary failed: 1 of 1\n" in redrive("redrives").out
 
 
+def test_a_redrive_says_why_it_skipped_jobs(peer: Peer, redrive: Redrive) -> None:
+    over = RedriveRow(
+        id=3, state="done", created_at=0, by="ann", where=None, total=4, requeued=1, skipped=3,
+        succeeded=1, failed=0, skips={"it is running": 2, "it is held": 1},
+    )  # fmt: skip
+    peer.replies["ListRedrives"] = queries.RedrivePage(redrives=[over])
+    assert "  2 skipped: it is running; 1 skipped: it is held\n" in redrive("redrives").out
+    assert redrive("redrives", "--json").object["skips"] == over.skips
+
+
 def test_a_list_in_json_is_whole_and_one_object_a_line(peer: Peer, redrive: Redrive) -> None:
     many_jobs(peer, 1203)
     said = redrive("jobs", "--json")

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from textual import on
 from textual.app import ComposeResult
 
+from redrive.event_words import skips_in_words
 from redrive.filters import Match, parse
 from redrive.protocol.queries import GroupPage, ListGroups, ListRedrives, RedrivePage
 from redrive.protocol.rows import GroupRow, RedriveRow
@@ -156,6 +157,7 @@ class DeadPane(Pane):
     def _redrive_cells(self, row: RedriveRow) -> list[Line]:
         look = self.desk.look
         worked_off = row.requeued + row.skipped
+        why = row.why or skips_in_words(row.skips)
         ended: Line = [(f"{look.glyph('done')} {count(row.succeeded)}  ", "done")]
         ended.append((f"{look.glyph('dead')} {count(row.failed)}", "dead" if row.failed else "dim"))
         return [
@@ -165,7 +167,7 @@ class DeadPane(Pane):
             [(f"{count(worked_off)}/{count(row.total)}", "text")],
             ended,
             [
-                (f"{clean(row.why, 120)}  " if row.why else "", "warning"),
+                (f"{clean(why, 120)}  " if why else "", "warning"),
                 (f"by {clean(row.by, 40)}  {clean(row.where or '', 120)}", "dim"),
             ],
         ]

@@ -45,3 +45,6 @@ redrive_jobs = Table(
 partial_index(
     "redrive_jobs_to_come", redrive_jobs.c.redrive, redrive_jobs.c.job, where="outcome IS NULL"
 )
+partial_index(
+    "redrive_jobs_skipped", redrive_jobs.c.redrive, redrive_jobs.c.why, where="outcome = 'skipped'"
+)
