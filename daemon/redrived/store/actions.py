@@ -210,15 +210,24 @@ def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     ]
 
 
+_NO_WEAKER = {
+    "restart": "'restart', 'cancel', 'kill'",
+    "cancel": "'cancel', 'kill'",
+    "kill": "'kill'",
+}
+
+
 def _wish_end(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
-    # A stop wins over a restart that is under way, and over a stop with more patience.
+    # A stop wins over a restart that is under way, and over a stop with more patience; of two
+    # alike the first is obeyed, and told with who asked for it and why.
     unit.over(
         [(row.id,) for row in rows],
-        "UPDATE jobs SET ending = CASE WHEN ending IN ('kill', 'cancel') AND :verb = 'restart'"
-        " THEN ending WHEN ending = 'kill' THEN ending ELSE :verb END, ending_by = :by"
-        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job",
+        "UPDATE jobs SET ending = :verb, ending_by = :by, ending_reason = :reason"
+        f" FROM {unit.database.rows('job bigint')} WHERE jobs.id = r.job"
+        f" AND (jobs.ending IS NULL OR jobs.ending NOT IN ({_NO_WEAKER[wish.verb]}))",
         verb=wish.verb,
         by=wish.by,
+        reason=wish.data.get("reason"),
     )
     return [Acted(id=row.id, state=row.state, running=row.lease) for row in rows]
 

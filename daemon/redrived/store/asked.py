@@ -1,6 +1,7 @@
-"""What was asked of an attempt that ended by itself before it could be ended for that.
+"""What was asked of an attempt, as it stands in the row (`ending`), and would be gone with it.
 
-The wish stands in the row (`ending`), and would be gone with the attempt.
+An attempt may have ended by itself before it could be ended for that; and the reason that was
+given is nowhere else, so that it outlives the daemon and is known where another node runs it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from redrived.store.unit import Unit
 # What a job that waits again is given instead.
 _THEN = {"cancel": "cancel", "kill": "kill", "restart": "run-now"}
 
+# The events of attempts that were ended because of it.
+ASKED_FOR = frozenset({"job_cancelled", "job_killed", "job_restarted"})
+
 
 class Asked(NamedTuple):
     job: int
     verb: str
     by: str
+    reason: str | None
 
 
 def asked_of(unit: Unit, jobs: Sequence[int]) -> list[Asked]:
@@ -28,13 +33,27 @@ def asked_of(unit: Unit, jobs: Sequence[int]) -> list[Asked]:
     source = unit.database.rows("job bigint")
     found = unit.over(
         [(job,) for job in jobs],
-        f"SELECT jobs.id, jobs.ending, jobs.ending_by FROM {source} JOIN jobs ON jobs.id = r.job"
+        f"SELECT jobs.id, jobs.ending, jobs.ending_by, jobs.ending_reason"
+        f" FROM {source} JOIN jobs ON jobs.id = r.job"
         " WHERE jobs.ending IN ('cancel', 'kill', 'restart')",
     )
-    return [Asked(job, _THEN[ending], by or "") for job, ending, by in found]
+    return [Asked(job, _THEN[ending], by or "", reason) for job, ending, by, reason in found]
+
+
+def reasons_of(unit: Unit, jobs: Sequence[int]) -> dict[int, str]:
+    """Why attempts were to be ended, where that was said; to be looked at before, too."""
+    if not jobs:
+        return {}
+    found = unit.over(
+        [(job,) for job in jobs],
+        f"SELECT jobs.id, jobs.ending_reason FROM {unit.database.rows('job bigint')}"
+        " JOIN jobs ON jobs.id = r.job WHERE jobs.ending_reason IS NOT NULL",
+    )
+    return {job: str(reason) for job, reason in found}
 
 
 def obey(unit: Unit, asked: Sequence[Asked]) -> None:
     """To be done once the end is written."""
     for each in asked:
-        act(unit, [Act(verb=each.verb, jobs=[each.job], by=each.by)])
+        data = {} if each.reason is None else {"reason": each.reason}
+        act(unit, [Act(verb=each.verb, jobs=[each.job], by=each.by, data=data)])

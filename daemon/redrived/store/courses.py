@@ -21,7 +21,7 @@ from redrive.pipelines.states import RunState, StepState
 from redrived.store import batch_counts, run_rows
 from redrived.store.batch_counts import Counts, GateCounts, GateKey
 from redrived.store.enqueue import NewJob, Order, enqueue
-from redrived.store.events import asker_of
+from redrived.store.events import wish_for
 from redrived.store.lives import Life, give_life
 from redrived.store.rounds import Rounds
 from redrived.store.run_rows import Course, StepRow
@@ -39,11 +39,11 @@ class _Start(Struct, frozen=True):
 class Courses:
     """The runs that one operation is about."""
 
-    def __init__(self, unit: Unit, by: str = "") -> None:
+    def __init__(self, unit: Unit, by: str = "", reason: str = "") -> None:
         self.rounds = Rounds(unit)
         self.asked: set[GateKey] = set()  # gates whose counts are of interest even unmoved
         self._unit = unit
-        self._by = by
+        self._wish = {name: said for name, said in (("by", by), ("reason", reason)) if said}
         self._counts = Counts()
         self._before: dict[tuple[int, str], StepRow] = {}
         self._loaded: dict[int, Course] = {}
@@ -156,7 +156,9 @@ class Courses:
         if again:
             self._write_lives(again, ended)
         if fresh:
-            [placed] = enqueue(self._unit, [Order(jobs=[each.job for each in fresh], by=self._by)])
+            [placed] = enqueue(
+                self._unit, [Order(jobs=[each.job for each in fresh], data={**self._wish})]
+            )
             for start, place in zip(fresh, placed, strict=True):
                 if start.clears:
                     start.row.clearing = place.id
@@ -183,27 +185,27 @@ class Courses:
             assert job is not None
             lives.append(Life(job, new.args, new.limit_key, new.available_at, new.scheduled_for))
             was, life = ended[job]
-            by = self._by or self._who_wanted(start.row)
+            wish = self._wish or self._wish_before(start.row)
             self._unit.emit(
                 "job_requeued",
                 job=job,
                 run=start.row.run_id,
                 state=JobState.QUEUED,
                 attempts=0,
-                data={"was": was, "life": life + 1, **({"by": by} if by else {})},
+                data={"was": was, "life": life + 1, **wish},
             )
             self._unit.moved(new.queue, new.task, was, JobState.QUEUED)
         for start, waits in zip(starts, give_life(self._unit, lives), strict=True):
             self._unit.waiting(start.job.queue, start.job.task, JobState.QUEUED, waits)
 
-    def _who_wanted(self, row: StepRow) -> str:
-        """Who asked for the step to be run again, before its data was cleared; "": nobody."""
+    def _wish_before(self, row: StepRow) -> dict[str, str]:
+        """Who asked for the step to be run again, and why, before its data was cleared."""
         cleared_by = self._loaded[row.run_id].cleared.get(row.name)
-        return "" if cleared_by is None else asker_of(self._unit.connection, cleared_by)
+        return {} if cleared_by is None else wish_for(self._unit.connection, cleared_by)
 
     def _say(self, course: Course, kind: str) -> None:
         data: dict[str, Any] = {"pipeline": course.pipeline, "version": course.version}
-        told = {"batch": course.batch, "key": course.key, "by": self._by}
+        told = {"batch": course.batch, "key": course.key, **self._wish}
         data |= {name: value for name, value in told.items() if value}
         self._unit.emit(kind, run=course.id, state=course.state, data=data)
 

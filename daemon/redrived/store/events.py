@@ -100,11 +100,12 @@ def attempt_of(connection: Connection, job: int, execution: int) -> int | None:
     return found.scalar()
 
 
-def asker_of(connection: Connection, job: int) -> str:
-    """Who wanted a job; "" when nobody asked, but what came before it."""
+def wish_for(connection: Connection, job: int) -> dict[str, str]:
+    """Who wanted a job, and the reason; nothing when nobody asked, but what came before it."""
     query = text("SELECT data FROM events WHERE job = :job ORDER BY seq LIMIT 1")
     data = connection.execute(query, {"job": job}).scalar()
-    return str(msgspec.json.decode(data).get("by", "")) if data else ""
+    said: dict[str, Any] = msgspec.json.decode(data) if data else {}
+    return {name: str(said[name]) for name in ("by", "reason") if said.get(name)}
 
 
 def errors_since(

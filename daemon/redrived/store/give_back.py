@@ -37,6 +37,7 @@ def give_back(unit: Unit, batches: Sequence[Sequence[GivenBack]]) -> list[int]:
         rows,
         "UPDATE jobs SET state = leased_from, waits = 'ready', attempts = attempts - 1,"
         " executions = executions - 1, ending = NULL, ending_by = NULL,"
+        " ending_reason = NULL,"
         f" started_at = NULL, heartbeat_at = NULL FROM {source} WHERE jobs.id = r.job",
     )
     for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():

@@ -223,6 +223,7 @@ _LEASE = (
     "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
     " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
     " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
+    " ending_reason = NULL,"
     " progress = NULL, metrics = NULL, started_at = NULL, heartbeat_at = NULL WHERE id IN {ids}"
 )
 _BEGIN = _LEASE.replace(

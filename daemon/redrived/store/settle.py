@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from redrive.lifecycle import JobState
-from redrived.store.asked import asked_of, obey
+from redrived.store.asked import ASKED_FOR, asked_of, obey, reasons_of
 from redrived.store.begin import started_event
 from redrived.store.fence import IS_CURRENT, confirm, note_late, presumed_in_time
 from redrived.store.keys import free_keys
@@ -121,7 +121,8 @@ _DONE = (
     " started_at = coalesce(r.began_at, started_at),"
     " last_attempt_at = coalesce(r.began_at, last_attempt_at), result = r.result,"
     " metrics = r.metrics, error = NULL, error_type = NULL, fingerprint = NULL, reason = NULL,"
-    f" ending = NULL, ending_by = NULL FROM {{rows}} WHERE {IS_CURRENT}"
+    " ending = NULL, ending_by = NULL, ending_reason = NULL"
+    f" FROM {{rows}} WHERE {IS_CURRENT}"
 )
 _DONE_COLUMNS = (
     "job bigint",
@@ -141,10 +142,11 @@ def end(unit: Unit, items: Sequence[Ended]) -> list[bool]:
     note_late(unit, [(item, item.error_type or item.state) for item in late])
     current = list(compress(items, valid))
     asked = asked_of(unit, [item.job for item in current if _goes_on(item)])
+    reasons = reasons_of(unit, [item.job for item in current if _is_asked_for(item)])
     if current:
         _write_ends(unit, current)
     for item in current:
-        _emit_end(unit, item)
+        _emit_end(unit, item, reasons.get(item.job))
         unit.moved(item.queue, item.task, JobState.LEASED, item.state)
     free_keys(unit, [item.limit_key for item in current if item.limit_key is not None])
     settled(unit, list(_of_runs(current)))
@@ -156,6 +158,10 @@ def _goes_on(item: Ended) -> bool:
     """Whether it is to run again, and not because somebody asked for that."""
     is_restarted = any(kind == "job_restarted" for kind, _ in item.events)
     return item.state in (JobState.QUEUED, JobState.RETRY) and not is_restarted
+
+
+def _is_asked_for(item: Ended) -> bool:
+    return bool(item.events) and item.events[-1][0] in ASKED_FOR
 
 
 def _of_runs(items: Iterable[Ended]) -> Iterator[Settled]:
@@ -198,7 +204,8 @@ def _write_ends(unit: Unit, items: Sequence[Ended]) -> None:
             for item in items
         ],
         _END_COLUMNS,
-        "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason, ending = NULL, ending_by = NULL,"
+        "UPDATE jobs SET state = r.state, waits = r.waits, reason = r.reason,"
+        " ending = NULL, ending_by = NULL, ending_reason = NULL,"
         " available_at = coalesce(r.available_at, jobs.available_at),"
         " finished_at = r.finished_at, started_at = coalesce(r.began_at, jobs.started_at),"
         " last_attempt_at = coalesce(r.began_at, jobs.last_attempt_at),"
@@ -245,7 +252,7 @@ def _waits(unit: Unit, item: Ended) -> str | None:
     return waits
 
 
-def _emit_end(unit: Unit, item: Ended) -> None:
+def _emit_end(unit: Unit, item: Ended, reason: str | None) -> None:
     if item.began_at is not None:
         started = started_event(unit.node, item.began_at, item.job, item.run_id, item.attempt)
         unit.emit_all([started])
@@ -253,6 +260,8 @@ def _emit_end(unit: Unit, item: Ended) -> None:
         _emit(unit, item, kind, data, item.ended_at, JobState.LEASED, item.attempt)
     if item.events:
         kind, data = item.events[-1]
+        if reason is not None:
+            data = {**data, "reason": reason}
         attempts = item.attempt - item.refund
         _emit(unit, item, kind, data, item.ended_at, item.state, attempts)
 

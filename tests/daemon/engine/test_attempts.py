@@ -404,12 +404,12 @@ async def test_a_running_job_can_be_ended(folder: Path, task: str, verb: str, ev
     async with running(folder, TASKS) as bench:
         [id] = await bench.enqueue(task)
         await bench.event("action_started", id)
-        await acting.act(bench.engine, TESTER, Act(verb=verb, ids=[str(id)]))
+        await acting.act(bench.engine, TESTER, Act(verb=verb, ids=[str(id)], reason="wrong file"))
         job = await bench.ended(id)
 
         assert job.state is JobState.CANCELLED
         last = (await bench.event(event, id)).data
-        assert last["by"] == "tester"
+        assert (last["by"], last["reason"]) == ("tester", "wrong file")
 
 
 @pytest.mark.parametrize("task", ["sleep", "hang"])

@@ -264,6 +264,56 @@ def test_a_stop_wins_over_a_restart_and_a_kill_over_a_cancel(ground: Ground) -> 
     assert wishes == ["restart", "cancel", "cancel", "kill", "kill", "kill"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "event", "state"),
+    [
+        ("cancel", "job_cancelled", JobState.CANCELLED),
+        ("kill", "job_killed", JobState.CANCELLED),
+        ("restart", "job_restarted", JobState.QUEUED),
+    ],
+)
+def test_the_reason_for_ending_an_attempt_is_told_with_its_end(
+    ground: Ground, verb: str, event: str, state: JobState
+) -> None:
+    ground.add(new())
+    [job] = ground.take()
+    do_one(ground, verb, job.id, data={"reason": "wrong file"})
+    ground.do(end, ground.ended(job, state, events=[(event, {"by": "ann"})]))
+
+    last = ground.events(job.id)[-1]
+    assert (last.type, last.data) == (event, {"by": "ann", "reason": "wrong file"})
+    assert column(ground, job.id, "ending_reason") is None
+
+
+def test_the_reason_is_not_forgotten_when_the_attempt_ends_by_itself(ground: Ground) -> None:
+    ground.add(new())
+    [job] = ground.take()
+    do_one(ground, "kill", job.id, data={"reason": "wrong file"})
+    ground.fail(job, retry_in=60)
+
+    assert ground.events(job.id)[-1].data["reason"] == "wrong file"
+
+
+def test_a_failure_that_nobody_asked_for_has_no_reason_of_theirs(ground: Ground) -> None:
+    ground.add(new())
+    [job] = ground.take()
+    do_one(ground, "cancel", job.id, data={"reason": "wrong file"})
+    ground.fail(job)
+
+    assert all("reason" not in event.data for event in ground.events(job.id))
+
+
+def test_a_wish_that_comes_too_late_takes_neither_name_nor_reason(ground: Ground) -> None:
+    id = in_state(ground, JobState.LEASED)
+    do(ground, "kill", id, data={"reason": "wrong file"})
+    ground.do(act, Act(verb="cancel", jobs=[id], by="bob", data={"reason": "too slow"}))
+
+    assert (column(ground, id, "ending_by"), column(ground, id, "ending_reason")) == (
+        "ann",
+        "wrong file",
+    )
+
+
 def test_the_end_of_the_attempt_settles_the_wish(ground: Ground) -> None:
     [placed] = ground.add(new())
     [job] = ground.take()

@@ -152,8 +152,33 @@ def test_a_step_that_lives_again_after_its_data_was_cleared_says_who_asked(
     track = Track(ground, step("parse", clear="other"))
     run = track.start()
     track.fail("parse")
-    track.requeue(run)
+    track.requeue(run, data={"reason": "mended"})
     track.complete(ground.take())
 
     [requeued] = [event for event in ground.events() if event.type == "job_requeued"]
-    assert (requeued.job, requeued.data["by"]) == (1, "ann")
+    assert (requeued.job, requeued.data["by"], requeued.data["reason"]) == (1, "ann", "mended")
+
+
+def test_the_reason_for_taking_up_a_run_is_in_the_log(track: Track) -> None:
+    run = track.start()
+    track.fail("parse")
+    track.requeue(run, data={"reason": "mended"})
+    [requeued] = track.ground.events(1)[-1:]
+    assert (requeued.type, requeued.data["reason"]) == ("job_requeued", "mended")
+
+    track.finish("parse")
+    track.finish("embed")
+    track.finish("analyze")
+    track.requeue(run, again=True, force=True, data={"reason": "once more"})
+    begun = track.ground.events()[-1]
+    assert (begun.type, begun.data) == ("step_started", {"by": "ann", "reason": "once more"})
+
+
+def test_the_reason_for_cancelling_a_run_is_told_of_the_job_that_runs(track: Track) -> None:
+    run = track.start()
+    job = track.take("parse")
+    track.do("cancel", run, data={"reason": "wrong file"})
+    track.cancelled(job)
+
+    [cancelled] = [event for event in track.ground.events(1) if event.type == "job_cancelled"]
+    assert cancelled.data["reason"] == "wrong file"

@@ -42,6 +42,7 @@ jobs = Table(
     Column("scheduled_for", BigInteger),
     Column("node", Text),
     Column("ending_by", Text),
+    Column("ending_reason", Text),  # as whoever asked for it gave it
     Column("ending", Text),  # asked or noticed while leased: cancel | kill | restart | stalled | …
     Column("lost", Integer, nullable=False),
     Column("unknowns", Integer, nullable=False),  # failures of this life nobody could classify
