@@ -164,6 +164,19 @@ def test_a_skipped_step_lets_the_next_one_run() -> None:
     ]
 
 
+def test_a_step_knows_of_one_before_it_that_is_skipped_at_the_same_moment() -> None:
+    definition = pipeline(
+        step("a"),
+        step("b", when="args.go"),
+        step("c", when="steps.b.state == 'skipped'", args={"of_b": "{{ steps.b.result }}"}),
+    )
+    actions = go_on(definition, DONE, WAITING, WAITING, args={"go": False})
+    assert actions == [
+        Skip(step="b", why="`args.go` does not hold"),
+        Enqueue(step="c", args={"of_b": None}),
+    ]
+
+
 def test_a_condition_that_cannot_be_answered_fails_the_step() -> None:
     [fail, finish] = go_on(pipeline(step("a", when="args.go")), WAITING)
     assert isinstance(fail, Fail)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from redrive.clock import SECOND
 from redrive.conditions import ConditionFailed, compile_condition
@@ -71,6 +72,7 @@ Action = Enqueue | Gate | Skip | Fail | Finish
 def advance(definition: Definition, run: RunFacts) -> list[Action]:
     """What there is to do now; nothing, when the run waits for something."""
     states = dict(run.states)
+    run = replace(run, states=states)  # a step knows what was said just now of those before it
     barred: dict[str, str] = {}  # step → the one before it that failed
     actions: list[Action] = []
     for step in definition.in_order:
@@ -79,7 +81,7 @@ def advance(definition: Definition, run: RunFacts) -> list[Action]:
             barred[step.name] = barrier
         if states[step.name] is not StepState.WAITING:
             continue
-        action = _next(step, run, states, barrier)
+        action = _next(step, run, barrier)
         if action is not None:
             actions.append(action)
             states[step.name] = _STATE_AFTER[type(action)]
@@ -112,13 +114,11 @@ def _opening(step: str) -> str:
     return step.capitalize() if is_word else f"Step {step}"
 
 
-def _next(
-    step: Step, run: RunFacts, states: Mapping[str, StepState], barrier: str | None
-) -> Action | None:
+def _next(step: Step, run: RunFacts, barrier: str | None) -> Action | None:
     if barrier is not None:
-        how = "cancelled" if states[barrier] is StepState.CANCELLED else "failed"
+        how = "cancelled" if run.states[barrier] is StepState.CANCELLED else "failed"
         return Skip(step=step.name, why=f"{_opening(barrier)} {how}; {step.name} skipped")
-    if any(states[need] in UNSETTLED for need in step.needs):
+    if any(run.states[need] in UNSETTLED for need in step.needs):
         return None
     if step.when is not None:
         try:
