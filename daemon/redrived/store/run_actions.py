@@ -82,8 +82,7 @@ def beginning(unit: Unit, wish: RunAct, course: Course) -> set[str]:
     if course.state is RunState.RUNNING:
         raise WrongState("it is running", hint=f"cancel it first: `redrive cancel r{course.id}`")
     names = _where_to_begin(course, wish.from_step)
-    if not wish.force:
-        _check(unit, wish, course, names)
+    _check(unit, wish, course, names)
     if course.key is not None:
         other = running_with_key(unit, course.pipeline, course.key)
         if other is not None:
@@ -131,6 +130,7 @@ def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:
         last_manual_at=course.manual_at,
         now=unit.now,
         rules=wish.manual,
+        force=wish.force,
     )
     if refused is not None:
         raise refused

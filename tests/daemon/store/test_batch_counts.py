@@ -100,7 +100,7 @@ class Chance:
 
     def requeue(self) -> None:
         from_step = self.random.choice([None, "request", "download"])
-        self._on_a_run("requeue", force=True, from_step=from_step)
+        self._on_a_run("requeue", force=True, again=True, from_step=from_step)
 
     def redrive(self) -> None:
         chosen = self.ground.do(create, NewRedrive(by="ann"))

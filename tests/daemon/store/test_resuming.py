@@ -63,17 +63,18 @@ def test_processing_everything_once_more_is_refused_while_there_are_results(trac
     track.fail("embed")
     with pytest.raises(PartialResults, match="it has results of parse"):
         track.requeue(run, from_step="parse")
-    track.requeue(run, from_step="parse", force=True)
+    track.requeue(run, from_step="parse", again=True)
     assert track.states(run)["parse"] == "queued"
 
 
-def test_a_run_that_is_done_starts_over_only_by_force(track: Track) -> None:
+def test_a_run_that_is_done_starts_over_only_when_confirmed_force_or_not(track: Track) -> None:
     run = track.start()
     for name in ("parse", "embed", "analyze"):
         track.finish(name)
-    with pytest.raises(PartialResults):
-        track.requeue(run)
-    track.requeue(run, force=True)
+    for force in (False, True):
+        with pytest.raises(PartialResults):
+            track.requeue(run, force=force)
+    track.requeue(run, again=True)
     assert track.run(run).state == "running"
 
 
