@@ -126,24 +126,29 @@ class Courses:
             run_rows.update(self._unit, loaded, changed)
         return batch_counts.write(self._unit, self._counts, self.asked)
 
+    def has_begun(self, row: StepRow) -> bool:
+        """Whether there has been an attempt at the present job of a step."""
+        unbegun = "SELECT 1 FROM jobs WHERE id = :job AND last_attempt_at IS NULL"
+        return row.job is not None and self._unit.execute(unbegun, job=row.job).first() is None
+
     # ---- jobs of steps -----------------------------------------------------------------------
 
     def _start(self, course: Course, action: Enqueue) -> None:
         row, step = course.steps[action.step], course.definition.by_name[action.step]
-        if step.clear is not None and row.job is not None and row.name not in course.cleared:
+        row.scheduled_for = action.scheduled_for
+        if step.clear is not None and row.name not in course.cleared and self.has_begun(row):
             row.state = StepState.CLEARING
             self._starts.append(_Start(row, _clearing(course, row, step.clear), clears=True))
             return
         row.state = StepState.LIVE
         row.why = None
-        row.scheduled_for = action.scheduled_for or row.scheduled_for
         job = NewJob(
             **_laned(step.lane, course, row),
             task=_task_name(course, step),
             pinned=pinned_name(course.pipeline, course.version),
             args=course.args if action.args is None else to_json(action.args),
             available_at=action.scheduled_for,
-            scheduled_for=row.scheduled_for,
+            scheduled_for=action.scheduled_for,
             limit_key=action.limit_key,
         )
         self._starts.append(_Start(row, job))

@@ -80,6 +80,7 @@ def _cleared(courses: Courses, course: Course, row: StepRow, item: Settled) -> N
         course.let_through.add(row.name)
         return
     row.state = StepState(item.state)
+    row.passed = 1
     row.why = f"clearing its data did not succeed: job {item.job} is {item.state}"
     courses.say_failed(course, row, row.why)
 
@@ -148,15 +149,18 @@ def start_over(courses: Courses, course: Course, names: set[str]) -> None:
     """Set these steps and what follows from them back to waiting, results and all."""
     for name in (*names, *descendants(course.definition, names)):
         row = course.steps[name]
-        # Its gate is behind a step that has had a job; the others wait at the next one.
-        if name in names and row.job is not None:
+        # Its gate is behind a step whose job has ended; the others wait at the next one.
+        if name in names and row.passed:
             course.let_through.add(name)
         else:
             row.passed = 0
             courses.join_round(course, row)
+        # One that never began still has its time to wait for.
+        if name not in course.let_through or courses.has_begun(row):
+            row.scheduled_for = None
         row.state = StepState.WAITING
         row.clearing = None
-        row.result = row.why = row.scheduled_for = None
+        row.result = row.why = None
         course.measure(name, None)
     course.state = RunState.RUNNING
     course.finished_at = None

@@ -76,6 +76,11 @@ class Course(Struct, kw_only=True):
             states={name: row.state for name, row in self.steps.items()},
             results=_Results(self.steps),
             let_through=self.let_through,
+            scheduled={
+                name: row.scheduled_for
+                for name, row in self.steps.items()
+                if row.scheduled_for is not None
+            },
             now=now,
         )
 

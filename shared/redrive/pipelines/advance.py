@@ -31,6 +31,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     states: Mapping[str, StepState]
     results: Mapping[str, Json] = {}
     let_through: Collection[str] = ()  # steps whose gate has opened for this run
+    scheduled: Mapping[str, int] = {}  # steps whose time has been set already
     now: int
 
 
@@ -133,15 +134,22 @@ def _next(step: Step, run: RunFacts, barrier: str | None) -> Action | None:
 
 def start_step(step: Step, run: RunFacts) -> Enqueue | Fail:
     """Nothing keeps the step any more, its delay perhaps excepted."""
-    # The timer of a gate is the delay, and has run out by the time it opens.
-    delay = 0.0 if step.name in run.let_through else step.delay
     try:
         args = None if step.args is None else render(step.args, _known(run))
         key = limit_key(step.lane, run.args if args is None else args)
     except RedriveError as failed:
         return Fail(step=step.name, why=failed.message)
-    scheduled_for = run.now + round(delay * SECOND) if delay else None
-    return Enqueue(step=step.name, args=args, limit_key=key, scheduled_for=scheduled_for)
+    return Enqueue(step=step.name, args=args, limit_key=key, scheduled_for=_time_of(step, run))
+
+
+def _time_of(step: Step, run: RunFacts) -> int | None:
+    """When the step is to start, if not at once; a time that was set once does not move."""
+    if step.name in run.scheduled:
+        return run.scheduled[step.name]
+    # The timer of a gate is the delay, and has run out by the time it opens.
+    if not step.delay or step.name in run.let_through:
+        return None
+    return run.now + round(step.delay * SECOND)
 
 
 def limit_key(lane: Lane, args: Mapping[str, Json]) -> str | None:

@@ -6,10 +6,11 @@ import pytest
 
 from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, WrongState
 from redrive.lifecycle import JobState
+from redrived.store.actions import Act, act
 from redrived.store.run_actions import RunAct
 from redrived.store.run_rehearsal import rehearse
 from support.ground import Ground
-from support.runs import Track, step
+from support.runs import Track, seconds, step
 
 
 @pytest.fixture
@@ -183,3 +184,76 @@ def test_the_reason_for_cancelling_a_run_is_told_of_the_job_that_runs(track: Tra
 
     [cancelled] = [event for event in track.ground.events(1) if event.type == "job_cancelled"]
     assert cancelled.data["reason"] == "wrong file"
+
+
+def test_a_step_whose_data_was_cleared_still_waits_for_its_time(ground: Ground) -> None:
+    track = Track(ground, step("request"), step("download", delay=900, clear="other"))
+    run = track.start()
+    _finish_both(track)
+    track.requeue(run, again=True)
+    track.finish("request")
+    due = ground.clock.now() + seconds(900)
+    ground.clock.move(5)
+    track.complete(ground.take())  # the clearing
+
+    assert track.run(run).steps[1].scheduled_for == due
+    assert ground.take() == []
+    ground.clock.move(895)
+    track.promote()
+    track.finish("download")
+    assert track.run(run).state == "done"
+
+
+@pytest.mark.parametrize("clear", [None, "other"])
+def test_a_step_that_was_cancelled_before_its_time_still_waits_for_it(
+    ground: Ground, clear: str | None
+) -> None:
+    track = Track(ground, step("request"), step("download", delay=900, clear=clear))
+    run = track.start()
+    track.finish("request")
+    due = ground.clock.now() + seconds(900)
+    track.do("cancel", run)
+    ground.clock.move(100)
+    track.requeue(run)
+
+    assert track.states(run)["download"] == "queued"
+    assert track.run(run).steps[1].scheduled_for == due
+    assert ground.take() == []
+    ground.clock.move(800)
+    track.promote()
+    track.finish("download")
+    assert track.run(run).state == "done"
+
+
+def test_a_step_that_has_begun_is_taken_up_without_its_delay(ground: Ground) -> None:
+    track = Track(ground, step("request"), step("download", delay=900))
+    run = track.start()
+    track.finish("request")
+    ground.do(act, Act(verb="run-now", jobs=[2], by="ann"))
+    track.fail("download")
+    track.requeue(run)
+    track.finish("download")
+
+
+def test_a_step_that_was_cancelled_at_its_gate_waits_there_again(ground: Ground) -> None:
+    download = step("download", gate="batch", delay=900)
+    track = Track(ground, step("request"), download)
+    run = track.start(batch="b")
+    track.finish("request")
+    ground.clock.move(900)
+    track.open_gates()
+    track.finish("download")
+    track.requeue(run, again=True)
+    track.finish("request")
+    track.do("cancel", run)
+    ground.clock.move(61)
+    track.requeue(run)
+
+    assert track.states(run)["download"] == "gated"
+
+
+def _finish_both(track: Track) -> None:
+    track.finish("request")
+    track.ground.clock.move(900)
+    track.promote()
+    track.finish("download")
