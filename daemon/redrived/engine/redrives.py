@@ -277,4 +277,5 @@ _ENDS = {
     "step_retry_exhausted": "dead",
     "job_cancelled": "dead",
     "job_killed": "dead",
+    "step_failed_terminal": "dead",  # also when its data could not be cleared before
 }

@@ -19,11 +19,12 @@ from redrive.errors import NotFound, RedriveError, WrongState
 from redrive.instants import iso
 from redrive.lifecycle import JobState, Move, allowed, word_of
 from redrive.manual import refusal
+from redrive.pipelines.states import StepState
 from redrived.store.database import Database
 from redrived.store.enqueue import living
 from redrived.store.keys import free_keys
 from redrived.store.lives import Life, give_life
-from redrived.store.progress import Settled, forgotten, revived, settled
+from redrived.store.progress import Settled, clearings, forgotten, revived, settled
 from redrived.store.removal import remove_jobs
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
@@ -69,11 +70,14 @@ class Row(Struct, frozen=True):
     manual_retries: int
     manual_at: int | None
     unique_key: str | None
+    scheduled_for: int | None
+    last_attempt_at: int | None
 
 
 _ROW = (
     "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
-    " available_at, reason, manual_retries, manual_at, unique_key"
+    " available_at, reason, manual_retries, manual_at, unique_key, scheduled_for,"
+    " last_attempt_at"
 )
 
 
@@ -101,11 +105,14 @@ def _choose(unit: Unit, wish: Act, *, locked: bool = True) -> tuple[dict[int, Ac
     revives = VERBS[wish.verb].move is Move.REQUEUE
     keys = [row.unique_key for row in rows.values() if revives and row.unique_key is not None]
     bearers = {key: place.id for key, place in living(unit, keys).items()}
+    cleared_by = clearings(unit, rows) if revives else {}
     answers: dict[int, Acted] = {}
     chosen: list[Row] = []
     for id in dict.fromkeys(wish.jobs):
         row = rows.get(id)
         refused = _refusal(unit, wish, id, row, bearers)
+        if refused is None and id in cleared_by:
+            refused = _is_cleared(cleared_by[id])
         if row is None or refused is not None:
             state = row.state if row else None
             answers[id] = Acted(id=id, state=state, refused=refused)
@@ -166,19 +173,36 @@ def _refusal(
     return None
 
 
+def _is_cleared(by: int) -> WrongState:
+    return WrongState(
+        f"it is requeued already: job {by} clears the data of its step first",
+        hint=f"`redrive why {by}` says what that waits for",
+    )
+
+
 # ---- the verbs ---------------------------------------------------------------------------
 
 
 def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
-    give_life(unit, [Life(row.id) for row in rows])
-    for row in rows:
+    forced = {"forced": True} if wish.force else {}
+    of_runs = [(row.run_id, row.id) for row in rows if row.run_id is not None]
+    waiting = revived(unit, of_runs, wish.by, {**wish.data, **forced})
+    now = [row for row in rows if row.id not in waiting]
+    waits = give_life(unit, [Life(row.id, available_at=_time_of(row)) for row in now])
+    for row, wait in zip(now, waits, strict=True):
         data = {"was": row.state, "life": row.life + 1, "manual_retries": row.manual_retries + 1}
-        if wish.force:
-            data["forced"] = True
-        _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, data)
+        _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, {**data, **forced})
         unit.moved(row.queue, row.task, row.state, JobState.QUEUED)
-    revived(unit, [(row.run_id, row.id) for row in rows if row.run_id is not None], wish.by)
-    return [Acted(id=row.id, state=JobState.QUEUED) for row in rows]
+        unit.waiting(row.queue, row.task, JobState.QUEUED, wait)
+    return [
+        Acted(id=row.id, state=StepState.CLEARING if row.id in waiting else JobState.QUEUED)
+        for row in rows
+    ]
+
+
+def _time_of(row: Row) -> int | None:
+    """What was cancelled before its time still waits for it."""
+    return row.scheduled_for if row.last_attempt_at is None else None
 
 
 def _cancel(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:

@@ -8,7 +8,8 @@ them. A job without a run never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,11 +22,13 @@ from redrive.pipelines.states import RunState, StepState
 from redrived.store import batch_counts, run_rows
 from redrived.store.batch_counts import Counts, GateCounts, GateKey
 from redrived.store.enqueue import NewJob, Order, enqueue
-from redrived.store.events import wish_for
+from redrived.store.events import said_at_first
 from redrived.store.lives import Life, give_life
 from redrived.store.rounds import Rounds
 from redrived.store.run_rows import Course, StepRow
 from redrived.store.unit import Unit, to_json
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Start(Struct, frozen=True):
@@ -39,11 +42,11 @@ class _Start(Struct, frozen=True):
 class Courses:
     """The runs that one operation is about."""
 
-    def __init__(self, unit: Unit, by: str = "", reason: str = "") -> None:
+    def __init__(self, unit: Unit, by: str = "", data: Mapping[str, Any] = _NOTHING) -> None:
         self.rounds = Rounds(unit)
         self.asked: set[GateKey] = set()  # gates whose counts are of interest even unmoved
         self._unit = unit
-        self._wish = {name: said for name, said in (("by", by), ("reason", reason)) if said}
+        self._wish = {"by": by, **data} if by else dict(data)  # for the events of new lives
         self._counts = Counts()
         self._before: dict[tuple[int, str], StepRow] = {}
         self._loaded: dict[int, Course] = {}
@@ -131,14 +134,21 @@ class Courses:
         unbegun = "SELECT 1 FROM jobs WHERE id = :job AND last_attempt_at IS NULL"
         return row.job is not None and self._unit.execute(unbegun, job=row.job).first() is None
 
+    def clears_first(self, course: Course, row: StepRow) -> bool:
+        """Begin to clear the data of a step, if it may have made some since that was done."""
+        clear = course.definition.by_name[row.name].clear
+        if clear is None or row.name in course.cleared or not self.has_begun(row):
+            return False
+        row.state = StepState.CLEARING
+        self._starts.append(_Start(row, _clearing(course, row, clear), clears=True))
+        return True
+
     # ---- jobs of steps -----------------------------------------------------------------------
 
     def _start(self, course: Course, action: Enqueue) -> None:
         row, step = course.steps[action.step], course.definition.by_name[action.step]
         row.scheduled_for = action.scheduled_for
-        if step.clear is not None and row.name not in course.cleared and self.has_begun(row):
-            row.state = StepState.CLEARING
-            self._starts.append(_Start(row, _clearing(course, row, step.clear), clears=True))
+        if self.clears_first(course, row):
             return
         row.state = StepState.LIVE
         row.why = None
@@ -161,9 +171,8 @@ class Courses:
         if again:
             self._write_lives(again, ended)
         if fresh:
-            [placed] = enqueue(
-                self._unit, [Order(jobs=[each.job for each in fresh], data={**self._wish})]
-            )
+            jobs = [each.job for each in fresh]
+            [placed] = enqueue(self._unit, [Order(jobs=jobs, data=self._wish)])
             for start, place in zip(fresh, placed, strict=True):
                 if start.clears:
                     start.row.clearing = place.id
@@ -203,10 +212,10 @@ class Courses:
         for start, waits in zip(starts, give_life(self._unit, lives), strict=True):
             self._unit.waiting(start.job.queue, start.job.task, JobState.QUEUED, waits)
 
-    def _wish_before(self, row: StepRow) -> dict[str, str]:
-        """Who asked for the step to be run again, and why, before its data was cleared."""
+    def _wish_before(self, row: StepRow) -> dict[str, Any]:
+        """Who asked for the step to be run again before its data was cleared, and what was said."""
         cleared_by = self._loaded[row.run_id].cleared.get(row.name)
-        return {} if cleared_by is None else wish_for(self._unit.connection, cleared_by)
+        return {} if cleared_by is None else said_at_first(self._unit.connection, cleared_by)
 
     def _say(self, course: Course, kind: str) -> None:
         data: dict[str, Any] = {"pipeline": course.pipeline, "version": course.version}

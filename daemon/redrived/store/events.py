@@ -100,12 +100,11 @@ def attempt_of(connection: Connection, job: int, execution: int) -> int | None:
     return found.scalar()
 
 
-def wish_for(connection: Connection, job: int) -> dict[str, str]:
-    """Who wanted a job, and the reason; nothing when nobody asked, but what came before it."""
+def said_at_first(connection: Connection, job: int) -> dict[str, Any]:
+    """Who wanted a job and what was said with it; nothing when what came before it did."""
     query = text("SELECT data FROM events WHERE job = :job ORDER BY seq LIMIT 1")
     data = connection.execute(query, {"job": job}).scalar()
-    said: dict[str, Any] = msgspec.json.decode(data) if data else {}
-    return {name: str(said[name]) for name in ("by", "reason") if said.get(name)}
+    return msgspec.json.decode(data, type=dict[str, Any]) if data else {}
 
 
 def errors_since(

@@ -6,8 +6,8 @@ jobs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from redrive.deciding.standing import why_dead
 from redrive.lifecycle import JobState
@@ -128,12 +128,18 @@ def _let_go(unit: Unit, key: GateKey) -> None:
     )
 
 
-def revived(unit: Unit, jobs: Iterable[tuple[int, int]], by: str) -> None:
-    """A person gave jobs (run, job) another life: their runs go on from there."""
+def revived(
+    unit: Unit, jobs: Iterable[tuple[int, int]], by: str, data: Mapping[str, Any]
+) -> set[int]:
+    """A person gives jobs (run, job) another life: their runs go on from there.
+
+    Answers with the jobs that must wait for it: the data of their steps is cleared first.
+    """
     wanted = list(jobs)
+    waiting: set[int] = set()
     if not wanted:
-        return
-    courses = Courses(unit, by)
+        return waiting
+    courses = Courses(unit, by, data)
     loaded = courses.load(run for run, _ in wanted)
     for run, job in wanted:
         course = loaded.get(run)
@@ -141,8 +147,12 @@ def revived(unit: Unit, jobs: Iterable[tuple[int, int]], by: str) -> None:
         if course is None or row is None or row.state not in BROKEN:
             continue
         start_over(courses, course, {row.name})
-        row.state = StepState.LIVE
+        if courses.clears_first(course, row):
+            waiting.add(job)
+        else:
+            row.state = StepState.LIVE
     courses.write()
+    return waiting
 
 
 def start_over(courses: Courses, course: Course, names: set[str]) -> None:
@@ -166,6 +176,18 @@ def start_over(courses: Courses, course: Course, names: set[str]) -> None:
     course.finished_at = None
     course.manual_retries += 1
     course.manual_at = courses.now
+
+
+def clearings(unit: Unit, jobs: Iterable[int]) -> dict[int, int]:
+    """Of these jobs, those that wait for the data of their step to be cleared, and by which job."""
+    found = unit.over(
+        [(job,) for job in jobs],
+        f"SELECT jobs.id, steps.clearing FROM {unit.database.rows('job bigint')}"
+        " JOIN jobs ON jobs.id = r.job"
+        " JOIN steps ON steps.run_id = jobs.run_id AND steps.job = jobs.id"
+        f" WHERE steps.state = '{StepState.CLEARING}'",
+    )
+    return dict(found.all())
 
 
 def forgotten(unit: Unit, jobs: Sequence[tuple[int, int]]) -> None:

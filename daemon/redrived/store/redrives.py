@@ -17,6 +17,7 @@ from sqlalchemy import Column, ColumnElement, Connection, and_, insert, literal,
 
 from redrive.config.sections import ManualRetry
 from redrive.lifecycle import JobState
+from redrive.pipelines.states import StepState
 from redrive.protocol.rows import RedriveRow
 from redrived.store import actions
 from redrived.store.actions import Acted
@@ -26,6 +27,11 @@ from redrived.store.unit import Unit, to_json
 ACTIVE = ("canary", "running", "paused", "watching")
 REASONS = 3  # for which jobs were skipped, that are told
 _IS_ACTIVE = f"redrives.state IN {ACTIVE}"
+# Its other life begins once the data of its step is cleared, or never if that fails.
+IS_CLEARED_FIRST = (
+    "EXISTS (SELECT 1 FROM steps WHERE steps.run_id = jobs.run_id AND steps.job = jobs.id"
+    f" AND steps.state = '{StepState.CLEARING}')"
+)
 
 
 class NewRedrive(Struct, frozen=True, kw_only=True):
@@ -297,9 +303,9 @@ def ended(connection: Connection) -> list[Settled]:
         text(
             "SELECT redrive_jobs.redrive, jobs.id, jobs.state FROM redrives"
             " JOIN redrive_jobs ON redrive_jobs.redrive = redrives.id"
-            " JOIN jobs ON jobs.id = redrive_jobs.job AND jobs.life > redrive_jobs.life"
+            " JOIN jobs ON jobs.id = redrive_jobs.job"
             f" WHERE {_IS_ACTIVE} AND redrive_jobs.outcome = 'requeued'"
-            " AND jobs.state IN ('done', 'dead', 'cancelled')"
+            f" AND jobs.state IN ('done', 'dead', 'cancelled') AND NOT {IS_CLEARED_FIRST}"
         )
     )
     return [

@@ -49,7 +49,7 @@ def act_on_runs(unit: Unit, acts: Sequence[RunAct]) -> list[list[RunActed]]:
 
 
 def _act(unit: Unit, wish: RunAct, id: int) -> RunActed:
-    courses = Courses(unit, wish.by, wish.data.get("reason", ""))
+    courses = Courses(unit, wish.by, wish.data)
     course = courses.load([id]).get(id)
     if course is None:
         return RunActed(id=id, refused=missing())

@@ -12,9 +12,10 @@ from redrive.errors import WrongState
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import Finish, advance
 from redrive.pipelines.states import ACTIVE, StepState
+from redrived.store.actions import Act, act
 from redrived.store.courses import Courses
 from redrived.store.keys import free_keys
-from redrived.store.redrives import Change, change
+from redrived.store.redrives import IS_CLEARED_FIRST, Change, change
 from redrived.store.run_rows import Course, StepRow
 from redrived.store.tables import KEY
 from redrived.store.unit import Unit
@@ -45,20 +46,22 @@ def undo(unit: Unit, wishes: Sequence[tuple[int, str]]) -> list[int]:
 
 
 def _undo(unit: Unit, id: int, by: str) -> int:
-    kept = _unbegun(unit, id)
-    if not kept and not _has_turns_left(unit, id):
+    kept, clearings = _unbegun(unit, id), _clearings(unit, id)
+    if not kept and not clearings and not _has_turns_left(unit, id):
         raise _refusal(unit, id)
     _put_back(unit, id, kept, by)
     _runs_put_back(unit, [each for each in kept if each.run_id is not None], by)
+    if clearings:
+        act(unit, [Act(verb="cancel", jobs=clearings, by=by, data={"redrive": id})])
     unit.execute(
         "UPDATE redrive_jobs SET outcome = 'undone' WHERE redrive = :id AND (outcome IS NULL"
         " OR (outcome = 'requeued' AND job IN (SELECT id FROM jobs WHERE state IN"
-        " ('dead', 'cancelled') AND life = redrive_jobs.life)))",
+        f" ('dead', 'cancelled') AND life = redrive_jobs.life AND NOT {IS_CLEARED_FIRST})))",
         id=id,
     )
     undone = Change(redrive=id, state="undone", event="redrive_undone", by=by, finished=True)
     change(unit, [undone])
-    return len(kept)
+    return len(kept) + len(clearings)
 
 
 def _unbegun(unit: Unit, id: int) -> list[_Kept]:
@@ -73,6 +76,20 @@ def _unbegun(unit: Unit, id: int) -> list[_Kept]:
         id=id,
     )
     return [_Kept(JobState(row[0]), *row[1:]) for row in found]
+
+
+def _clearings(unit: Unit, id: int) -> list[int]:
+    """The jobs that were to clear data for it, and have not begun."""
+    lock = "" if unit.database.is_sqlite else " FOR UPDATE OF clearing"
+    found = unit.execute(
+        "SELECT clearing.id FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
+        " JOIN steps ON steps.run_id = jobs.run_id AND steps.job = jobs.id"
+        " JOIN jobs AS clearing ON clearing.id = steps.clearing"
+        " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome = 'requeued'"
+        f" AND steps.state = '{StepState.CLEARING}' AND clearing.state = 'queued'{lock}",
+        id=id,
+    )
+    return [job for (job,) in found]
 
 
 def _has_turns_left(unit: Unit, id: int) -> bool:

@@ -23,7 +23,13 @@ _DONE = {
     "discard": "discarded",
 }
 _ENDING = ("cancel", "kill", "restart")
-_NEWS = ("queued", "running", "retrying")  # what the verb alone does not say
+# What the verb alone does not say.
+_NEWS = {
+    "queued": "it is queued",
+    "running": "it is running",
+    "retrying": "it is retrying",
+    "clearing": "the data of its step is cleared first",
+}
 
 
 def tell_one(settings: Settings, wish: Act, acted: Acted) -> Exit:
@@ -106,4 +112,5 @@ def _line(wish: Act, outcome: Outcome) -> str:
     if wish.verb in _ENDING and state == "running":
         what = "its running jobs are" if outcome.id.startswith("r") else "it is"
         return f"{outcome.id}: {wish.verb} asked, {what} being ended"
-    return f"{outcome.id}: {_DONE[wish.verb]}" + (f", it is {state}" if state in _NEWS else "")
+    news = _NEWS.get(state)
+    return f"{outcome.id}: {_DONE[wish.verb]}" + (f", {news}" if news else "")

@@ -8,10 +8,18 @@ import pytest
 
 from redrive.errors import WrongState
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Act, ControlRedrive, PauseIt, ResumeIt, Undo
+from redrive.protocol.commands import (
+    Act,
+    ControlRedrive,
+    PauseIt,
+    ResumeIt,
+    RunOrder,
+    Start,
+    Undo,
+)
 from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
-from redrived.api import acting, pausing, redrives
+from redrived.api import acting, pausing, redrives, runs
 from redrived.store.redrives import Change, change
 from support.databases import postgresql_url
 from support.engine import TESTER, Bench, running
@@ -23,12 +31,30 @@ command = "test -e up"
 """
 
 
+RUNS = """
+[tasks.broom]
+command = "test -e broom && echo swept >> swept"
+
+[pipelines.checks]
+steps = [{ name = "check", task = "check", clear = "broom" }]
+"""
+
+
 async def some_dead(bench: Bench, n: int) -> list[int]:
     ids = await bench.enqueue("check", n)
     for id in ids:
         assert (await bench.ended(id)).state is JobState.DEAD
     bench.heard.clear()
     return ids
+
+
+async def some_dead_in_runs(bench: Bench, n: int) -> list[int]:
+    request = Start(pipeline="checks", orders=[RunOrder()] * n)
+    await runs.start_runs(bench.engine, TESTER, request)
+    await bench.event("execution_failed", n=n)
+    dead = [e.job for e in bench.heard if e.type == "step_failed_terminal" and e.job is not None]
+    bench.heard.clear()
+    return dead
 
 
 async def row(bench: Bench) -> RedriveRow:
@@ -75,6 +101,33 @@ async def test_a_canary_that_lives_lets_the_others_follow(tmp_path: Path) -> Non
         assert (await row(bench)).succeeded == 4
         requeued = [event for event in bench.heard if event.type == "job_requeued"]
         assert all(event.data["reason"] == "db2 is back" for event in requeued)
+
+
+async def test_a_canary_whose_data_is_cleared_first_has_lived_when_it_ends(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG + RUNS) as bench:
+        await some_dead_in_runs(bench, 3)
+        for name in ("up", "broom"):
+            (tmp_path / name).touch()
+        await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead", canary=1))
+
+        await bench.event("redrive_completed")
+        passed = await bench.event("redrive_canary_passed")
+        before = [event for event in bench.heard if event.seq < passed.seq]
+        ended = [event.job for event in before if event.type == "action_completed"]
+        assert len(ended) == 2  # the clearing, and the canary
+        assert (await row(bench)).succeeded == 3
+        assert (tmp_path / "swept").read_text() == "swept\n" * 3
+
+
+async def test_a_canary_whose_data_cannot_be_cleared_stops_the_redrive(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG + RUNS) as bench:
+        dead = await some_dead_in_runs(bench, 2)
+        (tmp_path / "up").touch()
+        await acting.act(bench.engine, TESTER, Act(verb="requeue", where="state:dead", canary=1))
+
+        stopped = await bench.event("redrive_stopped")
+        assert stopped.data["why"] == "the canary failed: 1 of 1"
+        assert [(await bench.job(id)).life for id in dead] == [1, 1]
 
 
 async def test_a_job_that_is_refused_is_no_canary(tmp_path: Path) -> None:

@@ -11,8 +11,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from redrive.errors import RedriveError, WrongState
+from redrived.store import job_pages
+from redrived.store.actions import Act, act
 from redrived.store.picking import InHand
 from redrived.store.redrives import NewRedrive, Portion, create, requeue_portion
+from redrived.store.tables import jobs
 from redrived.store.undo import undo
 from support.ground import Ground
 from support.runs import Track, step
@@ -68,7 +71,7 @@ class Chance:
     def go(self) -> None:
         often = [self.take, self.complete, self.pass_time] * 4
         seldom = [self.start, self.fail, self.retry, self.requeue, self.requeue, self.cancel]
-        seldom += [self.redrive, self.undo]
+        seldom += [self.redrive, self.undo, self.requeue_a_job]
         self.random.choice(often + seldom)()
 
     def start(self) -> None:
@@ -113,6 +116,13 @@ class Chance:
         if self.redriven:
             with suppress(WrongState):  # all of it has begun by now
                 self.ground.do(undo, (self.redriven.pop(), "ann"))
+
+    def requeue_a_job(self) -> None:
+        is_ended = jobs.c.state.in_(("dead", "cancelled"))
+        ended = self.ground.ask(job_pages.matching, is_ended, None)
+        if ended:
+            wish = Act(verb="requeue", jobs=[self.random.choice(ended)], by="ann", force=True)
+            self.ground.do(act, wish)
 
     def _on_a_run(self, verb: str, **more: Any) -> None:
         if not self.runs:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, WrongState
 from redrive.lifecycle import JobState
-from redrived.store.actions import Act, act
+from redrived.store import redrives, tallies
+from redrived.store.actions import Act, Acted, act
 from redrived.store.run_actions import RunAct
 from redrived.store.run_rehearsal import rehearse
+from redrived.store.undo import undo
 from support.ground import Ground
 from support.runs import Track, seconds, step
 
@@ -252,8 +256,166 @@ def test_a_step_that_was_cancelled_at_its_gate_waits_there_again(ground: Ground)
     assert track.states(run)["download"] == "gated"
 
 
+def test_a_step_whose_data_could_not_be_cleared_is_not_sent_back_to_its_gate(
+    ground: Ground,
+) -> None:
+    download = step("download", gate="batch", delay=900, clear="other")
+    track = Track(ground, step("request"), download)
+    run = track.start(batch="b")
+    track.finish("request")
+    ground.clock.move(900)
+    track.open_gates()
+    track.finish("download")
+    track.requeue(run, again=True)
+    track.finish("request")
+    ground.clock.move(900)
+    track.open_gates()
+    track.fail_job(*ground.take())
+    track.requeue(run)
+
+    assert track.states(run)["download"] == "clearing"
+
+
 def _finish_both(track: Track) -> None:
     track.finish("request")
     track.ground.clock.move(900)
     track.promote()
     track.finish("download")
+
+
+# ---- by one of its jobs --------------------------------------------------------------------
+
+
+def requeue_job(track: Track, job: int, **more: Any) -> Acted:
+    [acted] = track.ground.do(act, Act(verb="requeue", jobs=[job], by="ann", **more))
+    return acted
+
+
+@pytest.fixture
+def failed(ground: Ground) -> Track:
+    """Run 1 has failed at job 2, whose data must be cleared before it is run again."""
+    track = Track(ground, step("parse"), step("embed", clear="other"))
+    track.start()
+    track.finish("parse")
+    track.fail("embed")
+    return track
+
+
+def test_data_is_cleared_before_a_job_is_run_again(failed: Track) -> None:
+    assert requeue_job(failed, 2, force=True, data={"redrive": 7}).state == "clearing"
+    assert failed.states(1) == {"parse": "done", "embed": "clearing"}
+    [clearing] = failed.ground.take()
+    assert (clearing.task, failed.ground.job(2).state) == ("other", JobState.DEAD)
+    failed.complete([clearing])
+
+    job = failed.ground.job(2)
+    assert (job.state, job.life, job.attempts) == (JobState.QUEUED, 2, 0)
+    [requeued] = [event for event in failed.ground.events(2) if event.type == "job_requeued"]
+    assert requeued.data == {
+        "was": "dead", "life": 2, "by": "ann", "redrive": 7, "forced": True
+    }  # fmt: skip
+    failed.finish("embed")
+    assert failed.run(1).state == "done"
+
+
+def test_a_job_whose_data_is_being_cleared_is_not_requeued_twice(failed: Track) -> None:
+    requeue_job(failed, 2)
+    refused = requeue_job(failed, 2, force=True).refused
+    assert isinstance(refused, WrongState)
+    assert str(refused).startswith("it is requeued already: job 3 clears the data of its step")
+    failed.complete(failed.ground.take())
+    failed.finish("embed")
+    assert failed.run(1).state == "done"
+
+
+def test_a_job_whose_data_could_not_be_cleared_stays_dead_and_can_be_requeued(
+    failed: Track,
+) -> None:
+    requeue_job(failed, 2)
+    failed.fail_job(*failed.ground.take())
+
+    assert (failed.run(1).state, failed.ground.job(2).life) == ("failed", 1)
+    assert failed.run(1).steps[1].why == "clearing its data did not succeed: job 3 is dead"
+    requeue_job(failed, 2)
+    failed.complete(failed.ground.take())
+    failed.finish("embed")
+    assert failed.run(1).state == "done"
+
+
+def test_a_job_that_was_cancelled_before_its_time_still_waits_for_it(ground: Ground) -> None:
+    track = Track(ground, step("request"), step("download", delay=900, clear="other"))
+    run = track.start()
+    track.finish("request")
+    ground.do(act, Act(verb="cancel", jobs=[2], by="ann"))
+
+    assert requeue_job(track, 2).state == "queued"
+    assert (track.states(run)["download"], ground.take()) == ("queued", [])
+    assert ground.ask(tallies.read_with_waits)[1] == {"default": {"work": {"scheduled": 1}}}
+    ground.clock.move(900)
+    track.promote()
+    track.finish("download")
+    assert track.run(run).state == "done"
+
+
+# ---- by a redrive --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def redrive(failed: Track) -> int:
+    """It has requeued job 2, whose data is to be cleared first."""
+    chosen = failed.ground.do(redrives.create, redrives.NewRedrive(by="ann", ids=[2]))
+    assert chosen.id is not None
+    failed.ground.do(redrives.requeue_portion, redrives.Portion(redrive=chosen.id, n=9, by="ann"))
+    return chosen.id
+
+
+def test_a_redrive_counts_a_job_when_it_ends_and_not_when_its_data_is_cleared(
+    failed: Track, redrive: int
+) -> None:
+    assert failed.ground.ask(redrives.ended) == []
+    failed.complete(failed.ground.take())
+    assert failed.ground.ask(redrives.ended) == []
+    failed.finish("embed")
+    assert failed.ground.ask(redrives.ended) == [redrives.Settled(redrive, 2, "done")]
+
+
+def test_a_job_whose_data_could_not_be_cleared_has_failed_for_its_redrive(
+    failed: Track, redrive: int
+) -> None:
+    failed.fail_job(*failed.ground.take())
+    assert failed.ground.ask(redrives.ended) == [redrives.Settled(redrive, 2, "dead")]
+
+
+def test_a_redrive_that_is_undone_clears_nothing_more(failed: Track, redrive: int) -> None:
+    assert failed.ground.do(undo, (redrive, "ann")) == 1
+    assert failed.ground.take() == []
+    assert (failed.run(1).state, failed.ground.job(2).state) == ("cancelled", JobState.DEAD)
+    requeue_job(failed, 2)
+    failed.complete(failed.ground.take())
+    failed.finish("embed")
+    assert failed.run(1).state == "done"
+
+
+def test_what_is_being_cleared_when_a_redrive_is_undone_goes_on(
+    failed: Track, redrive: int
+) -> None:
+    clearing = failed.ground.take()
+    with pytest.raises(WrongState, match="nothing to take back"):
+        failed.ground.do(undo, (redrive, "ann"))
+    failed.complete(clearing)
+    failed.finish("embed")
+    assert failed.ground.ask(redrives.ended) == [redrives.Settled(redrive, 2, "done")]
+
+
+def test_an_undo_leaves_to_the_redrive_what_is_being_cleared(failed: Track) -> None:
+    failed.start()
+    failed.finish("parse")
+    failed.fail("embed")
+    ground = failed.ground
+    chosen = ground.do(redrives.create, redrives.NewRedrive(by="ann"))
+    assert (chosen.id, chosen.total) == (1, 2)
+    ground.do(redrives.requeue_portion, redrives.Portion(redrive=1, n=1, by="ann"))
+    ground.take()
+
+    assert ground.do(undo, (1, "ann")) == 0
+    assert ground.ask(redrives.under_way, 1) == [2]

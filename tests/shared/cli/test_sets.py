@@ -45,6 +45,11 @@ def test_every_verb_acts_on_one_job(peer: Peer, redrive: Redrive, verb: str) -> 
     assert peer.asked_for("Act") == [Act(verb=verb, ids=["12"], reason="because")]
 
 
+def test_a_job_whose_data_is_cleared_first_says_so(peer: Peer, redrive: Redrive) -> None:
+    peer.replies["Act"] = Acted(outcomes=[Outcome(id="12", done=True, state="clearing")])
+    assert redrive("requeue", 12).out == "12: requeued, the data of its step is cleared first\n"
+
+
 @pytest.mark.parametrize(
     ("code", "exit_code"), [("try_later", 75), ("not_allowed", 77), ("wrong_state", 1)]
 )
