@@ -83,10 +83,11 @@ def _timeline(policy: RetryPolicy) -> Iterator[PlannedAttempt]:
         attempt=1, delay=0.0, delay_min=0.0, delay_max=0.0, at=0.0, at_min=0.0, at_max=0.0
     )
     yield last
+    until = float("inf") if policy.retry_for is None else policy.retry_for
     while last.attempt < policy.max_attempts:
-        if policy.retry_for is not None and last.at >= policy.retry_for:
-            return
         delay = _planned_delay(policy, last.attempt)
+        if last.at + delay > until:
+            return
         shortest, longest = delay * (1 - policy.jitter), delay * (1 + policy.jitter)
         last = PlannedAttempt(
             attempt=last.attempt + 1,
@@ -95,7 +96,7 @@ def _timeline(policy: RetryPolicy) -> Iterator[PlannedAttempt]:
             delay_max=longest,
             at=last.at + delay,
             at_min=last.at_min + shortest,
-            at_max=last.at_max + longest,
+            at_max=min(last.at_max + longest, until),
         )
         yield last
 

@@ -98,9 +98,12 @@ def test_a_timeline_shows_each_attempt_with_what_jitter_makes_of_it() -> None:
 
 
 def test_a_timeline_ends_where_retry_for_does() -> None:
-    policy = resolve(Retry(max_attempts=9, delays=[10], retry_for=25))
+    policy = resolve(Retry(max_attempts=9, delays=[10], retry_for=21))
 
-    assert [planned.at for planned in timeline(policy)] == [0, 10, 20, 30]
+    assert [planned.at for planned in timeline(policy)] == [0, 10, 20]
+    assert timeline(policy)[-1].at_max == 21
+    assert len(timeline(resolve(Retry(delays=[2], retry_for=1)))) == 1
+    assert len(timeline(resolve(Retry(delays=[2], retry_for=2)))) == 2
 
 
 def test_a_timeline_of_very_many_attempts_is_cut() -> None:

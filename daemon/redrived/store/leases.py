@@ -153,6 +153,8 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
     return Running(queues=queues, tasks=tasks, keys=keys)
 
 
+# Those that have been given back count as none: the first attempt is the first that counts.
+_LIFE_STARTED_AT = "CASE WHEN attempts = 0 THEN :now ELSE life_started_at END"
 _HEADS = msgspec.json.Decoder(list[InHand])
 # A text that somebody has written as a BLOB could not be told in JSON, nor could those beside it.
 _HEAD = (
@@ -174,7 +176,7 @@ _HEAD = (
     "lost",
     "unknowns",
     "life",
-    "life_started_at",
+    _LIFE_STARTED_AT,
     "interruptions",
     "queue",
     "task",
@@ -190,6 +192,7 @@ def _heads(unit: Unit, queue: str, task: str, limit: int) -> list[InHand]:
         queue=queue,
         task=task,
         n=limit,
+        now=unit.now,
     )
 
 
@@ -221,6 +224,7 @@ def _write(unit: Unit, picked: Picked) -> None:
 
 _LEASE = (
     "UPDATE jobs SET state = 'leased', waits = NULL, leased_from = state,"
+    f" life_started_at = {_LIFE_STARTED_AT},"
     " attempts = attempts + 1, lease = lease + 1, executions = executions + 1,"
     " node = :node, finished_at = NULL, ending = NULL, ending_by = NULL,"
     " ending_reason = NULL,"

@@ -63,7 +63,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     now: int
     roll: float  # in [0, 1): the luck that jitter needs
     leased_from: JobState  # queued or retry
-    life_started_at: int
+    life_started_at: int  # when the first attempt of this life began
     attempts: int  # of this life, this one included
     max_attempts: int
     lost: int = 0  # of this life, this one not included

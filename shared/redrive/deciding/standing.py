@@ -16,7 +16,7 @@ WHY_DEAD: Mapping[str, str] = MappingProxyType(
         Reason.UNKNOWN: "no rule knows the error",
         Reason.POISON: "it was lost too often",
         Reason.ON_LOST: "on_lost is fail",
-        Reason.EXPIRED: "retry_for has passed",
+        Reason.EXPIRED: "the next attempt would be later than retry_for allows",
     }
 )
 

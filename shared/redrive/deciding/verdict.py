@@ -84,11 +84,11 @@ def decide(facts: Facts) -> Verdict:
 
 def _after_failure(facts: Facts, failed: Failed) -> Verdict:
     answers = ask(facts, failed)
-    end = _end(facts, failed, answers)
-    if end is None:
-        delay, rule, words = _next(facts, failed, answers)
-    else:
-        delay, rule, words = None, end.rule, f"not retried, {end.words}"
+    wait, rule, words = _next(facts, failed, answers)
+    end = _end(facts, failed, answers) or _too_late(facts, wait)
+    delay = wait if end is None else None
+    if end is not None:
+        rule, words = end.rule, f"not retried, {end.words}"
     words = f"{what_happened(failed.evidence, failed.classification)}: {words}"
     return Verdict(
         state=JobState.RETRY if end is None else JobState.DEAD,
@@ -146,10 +146,17 @@ def _limit(facts: Facts, failed: Failed) -> _End | None:
     if facts.attempts >= facts.max_attempts:
         words = why_dead(Reason.EXHAUSTED, facts.max_attempts)
         return _End(Reason.EXHAUSTED, "max_attempts", words or "")
-    window = facts.policy.retry_for
-    if window is not None and facts.now - facts.life_started_at >= window * SECOND:
-        return _End(Reason.EXPIRED, "retry_for", f"retry_for of {spell(window)} has passed")
     return None
+
+
+def _too_late(facts: Facts, wait: float) -> _End | None:
+    """The end, where the next attempt would begin after the time for all of them is over."""
+    window = facts.policy.retry_for
+    since_first = (facts.now - facts.life_started_at) / SECOND + wait
+    if window is None or since_first <= window:
+        return None
+    words = f"the next in {spell(wait)} would be later than retry_for of {spell(window)} allows"
+    return _End(Reason.EXPIRED, "retry_for", words)
 
 
 def _next(facts: Facts, failed: Failed, answers: Answers) -> tuple[float, str, str]:

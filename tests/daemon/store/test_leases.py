@@ -44,6 +44,18 @@ def test_an_attempt_begins_with_no_progress_and_no_metrics_of_the_one_before(
     assert (row.progress, row.metrics) == (None, None)
 
 
+def test_a_life_starts_with_its_first_attempt(ground: Ground, clock: FakeClock) -> None:
+    ground.add(NewJob(task="work", queue="default", max_attempts=3))
+    clock.move(100)
+    began = clock.now()
+    [first] = ground.take()
+    ground.fail(first, retry_in=5)
+    clock.move(5)
+    ground.do(promote, 100)
+    [second] = ground.take()
+    assert (first.life_started_at, second.life_started_at) == (began, began)
+
+
 def test_jobs_go_by_queue_then_operation_then_priority_then_due_time_then_id(
     ground: Ground,
 ) -> None:

@@ -271,7 +271,19 @@ def test_max_attempts_and_retry_for_override_conditions() -> None:
 
     assert reason(facts(policy=eager, attempts=3)) is Reason.EXHAUSTED
     assert reason(facts(policy=eager)) is Reason.EXPIRED
-    assert reason(facts(policy=eager, life_started_at=NOW - 59 * SECOND)) is None
+    assert reason(facts(policy=eager, life_started_at=NOW - 55 * SECOND)) is None
+
+
+def test_no_attempt_begins_later_than_retry_for_after_the_first() -> None:
+    short = policy(delays=[2], retry_for=1)
+    assert reason(facts(policy=short, life_started_at=NOW)) is Reason.EXPIRED
+    assert because(facts(policy=short, life_started_at=NOW)).endswith(
+        ": not retried, the next in 2 s would be later than retry_for of 1 s allows"
+    )
+    busy = failed(status=503, retry_after=30, task="sync")
+    patient = policy(delays=[2], retry_for=29)
+    assert reason(facts(busy, policy=patient, life_started_at=NOW)) is Reason.EXPIRED
+    assert reason(facts(policy=patient, life_started_at=NOW)) is None
 
 
 def test_the_decision_names_the_condition_and_what_it_saw() -> None:

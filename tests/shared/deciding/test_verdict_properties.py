@@ -96,6 +96,7 @@ def test_a_job_never_dies_early(of: Facts) -> None:
             assert of.lost + 1 >= of.max_lost
         case Reason.EXPIRED, _:
             assert of.policy.retry_for is not None
+            assert decide(replace(of, policy=replace(of.policy, retry_for=None))).reason is None
         case Reason.STOP_WHEN, _:
             assert of.policy.stop_when is not None
         case Reason.RETRY_WHEN, _:
