@@ -35,6 +35,11 @@ shows = {{ queued = "PENDING", running = "PARSING", done = "COMPLETE", failed = 
 [pipelines.bad]
 steps = [ {{ name = "parse", task = "fail" }} ]
 shows = {{ queued = "PENDING", running = "PARSING", done = "COMPLETE", failed = "FAILED" }}
+[pipelines.unfit]
+steps = [
+  {{ name = "parse", task = "work" }},
+  {{ name = "load", task = "work", args = {{ day = "{{{{ args.missing }}}}" }} }},
+]
 """
 
 

@@ -33,7 +33,7 @@ async def run_status(engine: Engine, asker: Asker, request: Request) -> Response
             status=run.status,
             task_id=step.job if step else None,
             retry_count=max(0, step.attempts - 1) if step else 0,
-            error_message=_message(job, error.message) if error else None,
+            error_message=_message(job, error.message) if error else _why_dead(step),
             error_traceback=error.traceback if error else None,
             timestamps=_timestamps(run, job),
             metrics=(job.metrics if job and job.metrics else run.metrics) or {},
@@ -58,8 +58,11 @@ async def metrics(engine: Engine, asker: Asker, request: Request) -> Response:
 
 
 def _telling(run: Run) -> StepState | None:
+    for step in run.steps:
+        if step.state == "dead":
+            return step  # also where it never came to a job
     begun = [step for step in run.steps if step.job is not None]
-    for states in (("dead", "cancelled"), ("leased",), ("retry", "queued")):
+    for states in (("cancelled",), ("leased",), ("retry", "queued")):
         for step in begun:
             if step.state in states:
                 return step
@@ -70,6 +73,11 @@ def _message(job: Job | None, said: str) -> str:
     if job is not None and job.reason == Reason.EXHAUSTED:
         return f"{why_dead(job.reason, job.max_attempts)}: {said}"
     return said
+
+
+def _why_dead(step: StepState | None) -> str | None:
+    """What is known of a failure without an error: of the run itself, or the job is discarded."""
+    return step.why if step is not None and step.state == "dead" else None
 
 
 def _timestamps(run: Run, job: Job | None) -> Timestamps:
@@ -90,6 +98,6 @@ def _failure(run: Run) -> FailedRun:
         status=run.status,
         step=step.name if step else None,
         error_type=error.error_type if error else None,
-        error_message=error.message if error else None,
+        error_message=error.message if error else _why_dead(step),
         finished_at=run.finished_at,
     )

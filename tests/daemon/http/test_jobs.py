@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from redrive.protocol.commands import Act
+from redrived.api import acting
+from support.engine import TESTER
 from support.http_side import Side
 
 
@@ -154,6 +157,23 @@ async def test_a_run_tells_its_status_its_retries_and_its_error(side: Side) -> N
     good = await side.run("good")
     told = (await side.get(f"/v1/worker/runs/{good}/status")).json()
     assert (told["status"], told["error_message"]) == ("COMPLETE", None)
+
+
+async def test_a_run_that_failed_without_a_job_tells_why(side: Side) -> None:
+    id = await side.run("unfit")
+    told = (await side.get(f"/v1/worker/runs/{id}/status")).json()
+    assert (told["status"], told["task_id"]) == ("failed", None)
+    assert "missing" in told["error_message"]
+    [failure] = (await side.get("/v1/worker/metrics")).json()["recent_failures"]
+    assert (failure["step"], failure["error_message"]) == ("load", told["error_message"])
+
+
+async def test_a_run_whose_dead_job_was_discarded_tells_why(side: Side) -> None:
+    id = await side.run("bad")
+    job = (await side.get(f"/v1/worker/runs/{id}/status")).json()["task_id"]
+    await acting.act(side.engine, TESTER, Act(verb="discard", ids=[str(job)]))
+    told = (await side.get(f"/v1/worker/runs/{id}/status")).json()
+    assert told["error_message"] == "max retries exhausted"
 
 
 async def test_all_runs_together_are_counted(side: Side) -> None:
