@@ -62,8 +62,13 @@ async def read_log(engine: Engine, asker: Asker, request: ReadLog) -> LogReply:
     job, executions = await engine.store.read(_executions, request.id)
     if job is None:
         raise NotFound(f"there is no job {request.id}", hint="`redrive jobs` lists them")
+    if executions == 0:
+        raise NotFound(
+            f"job {request.id} has not been executed yet",
+            hint=f"`redrive why {request.id}` says why",
+        )
     execution = request.attempt or executions
-    if not 1 <= execution <= max(1, executions):
+    if not 1 <= execution <= executions:
         raise NotFound(
             f"job {request.id} has no attempt {execution}", hint=f"it has had {executions}"
         )
