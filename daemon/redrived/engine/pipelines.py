@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from redrive.config import Config, ConfigRejected
-from redrive.errors import NotFound
+from redrive.config.values import parse_name
+from redrive.errors import NotFound, UsageProblem
 from redrive.pipelines import Definition, define, read_playbook
 from redrive.pipelines.definition import pinned_name
 from redrive.protocol.commands import AddPipeline
@@ -79,6 +80,8 @@ class Pipelines:
 
     async def add(self, playbook: AddPipeline, by: str) -> Entry:
         """Register a playbook; the same text again makes no new version."""
+        if playbook.name is not None:
+            _check_name(playbook.name)
         async with self._turn:
             config = self._engine.definitions.config
             source = playbook.source
@@ -142,6 +145,14 @@ class Pipelines:
 
 def _read_catalog(connection: Connection) -> tuple[int, list[Entry]]:
     return catalog.size(connection), catalog.in_use(connection)
+
+
+def _check_name(given: str) -> None:
+    """One from beside the text, which is checked with the text's own name in it."""
+    try:
+        parse_name(given)
+    except ValueError as problem:
+        raise UsageProblem(f"this is no name of a pipeline: {problem}") from None
 
 
 def _read_again(entry: Entry, config: Config) -> list[Registration]:

@@ -31,7 +31,11 @@ def pipeline() -> None:
 
 @pipeline.command(examples=["redrive pipeline add playbook.yaml"])
 @click.argument("file", type=click.File("r", encoding="utf-8"))
-@click.option("--name", metavar="NAME", help="Instead of the one in the file, or the file's.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Instead of the one in the file, or the file's: letters, digits and _ - . : (at most 100).",
+)
 @click.pass_obj
 def add(settings: Settings, file: IO[str], name: str | None) -> None:
     """Register the playbook FILE as a new version of its pipeline."""

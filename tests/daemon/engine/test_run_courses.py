@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redrive.config import ConfigRejected
-from redrive.errors import NotFound
+from redrive.errors import NotFound, UsageProblem
 from redrive.models import Run
 from redrive.protocol import codec, commands, queries, rehearsals
 from redrive.protocol.envelope import MAX_MESSAGE
@@ -120,6 +120,16 @@ workflow:
 
 async def add(bench: Bench, source: str) -> commands.Done:
     return await pipelines.add(bench.engine, TESTER, commands.AddPipeline(source=source))
+
+
+@pytest.mark.parametrize("name", ["ünï x", "a\nb\x1b[31m", "x" * 300, ""])
+async def test_a_name_beside_a_playbook_is_checked_like_one_in_it(
+    tmp_path: Path, name: str
+) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        request = commands.AddPipeline(source=PLAYBOOK, name=name)
+        with pytest.raises(UsageProblem, match="expected a name of letters, digits"):
+            await pipelines.add(bench.engine, TESTER, request)
 
 
 async def test_a_playbook_brings_its_steps_and_their_policies_along(tmp_path: Path) -> None:
