@@ -56,7 +56,11 @@ The same language in `--where` and behind `/` in the console, where it completes
   quotes take everything literally.
 - `>`, `>=`, `<` and `<=` always narrow: `attempt>1 attempt<5` is a range.
 - A word without a key is looked for in the task's name, the last error and the arguments.
-- `redrive runs` knows `pipeline`, `state`, `batch` and `key`, and looks for other words in the key.
+- The keys below are those of jobs. `redrive runs` knows `pipeline`, `state`, `batch`, `key` and
+  `age`, and looks for other words in the key: `batch:2026-* !state:done age>1h`.
+- `redrive queues`, `batches`, `schedules` and `nodes` know the keys that their `--json` shows, and
+  look for other words in the name: `priority>=100 paused:true`. Numbers can be compared; what
+  holds several values fits with any of them. Batches know `age`, too.
 
 | key | takes |
 |---|---|

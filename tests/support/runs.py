@@ -116,4 +116,4 @@ class Track:
         return [event.type for event in self.ground.events() if event.run == f"r{id}"]
 
     def page(self, where: str = "", **more: Any) -> RunsPage:
-        return self.ground.ask(run_pages.page, where, **more)
+        return self.ground.ask(run_pages.listed, where, self.ground.clock.now(), **more)

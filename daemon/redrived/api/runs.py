@@ -58,7 +58,9 @@ async def list_runs(engine: Engine, asker: Asker, request: ListRuns) -> RunPage:
     limit = max(1, min(request.limit, LONGEST_PAGE))
 
     def ask(connection: Connection) -> RunPage:
-        found = run_pages.page(connection, request.where, limit=limit, after=request.after)
+        found = run_pages.listed(
+            connection, request.where, engine.clock.now(), limit=limit, after=request.after
+        )
         told = list(that_fit(map(fitted, found.runs), ROOM))
         after = told[-1].id if len(told) < len(found.runs) else found.after
         return RunPage(runs=told, after=after, as_of=found.as_of)

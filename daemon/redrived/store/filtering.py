@@ -6,9 +6,8 @@ jobs on SQLite and PostgreSQL, and are tested against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from operator import ge, gt, le, lt
 from typing import Any
 
 from sqlalchemy import (
@@ -20,7 +19,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    collate,
     false,
     func,
     literal,
@@ -35,14 +33,9 @@ from redrive.filters.matching import argument_globs, escaped
 from redrive.filters.states import EVERY, is_of_states_alone, possible_states
 from redrive.filters.terms import ARGUMENT, KEYS, SCREEN_STATES, Glob, Kind, Term
 from redrive.lifecycle import DONE, WAITING, JobState
+from redrived.store.comparing import COMPARISONS, Texts, equal_to_the_second, turned
 from redrived.store.tables import HELD, jobs
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], ColumnElement[bool]]] = {
-    ">": gt,
-    ">=": ge,
-    "<": lt,
-    "<=": le,
-}
 _COLUMNS = {"group": "fingerprint", "unique": "unique_key", "attempt": "attempts"}
 
 
@@ -88,11 +81,10 @@ class _Conditions:
         self.at = now
         self.now = literal(now, BigInteger)
         self.is_sqlite = is_sqlite
+        self.texts = Texts(is_sqlite=is_sqlite)
 
     def of(self, term: Term) -> ColumnElement[bool]:
-        condition = self._plain(term)
-        # What has no value is not what was excluded: NULL must not swallow the job.
-        return condition.is_not(true()) if term.negated else condition
+        return turned(term, self._plain(term))
 
     def _plain(self, term: Term) -> ColumnElement[bool]:
         match term:
@@ -103,9 +95,9 @@ class _Conditions:
             case filters.Compare(key="next", operator=operator, amount=limit):
                 # The other way round than `_amount` says it: so an index can begin there.
                 instant = literal(min(self.at + limit, _LAST), BigInteger)
-                return and_(_WAITS, _COMPARISONS[operator](jobs.c.available_at, instant))
+                return and_(_WAITS, COMPARISONS[operator](jobs.c.available_at, instant))
             case filters.Compare(key=key, operator=operator, amount=limit):
-                return _COMPARISONS[operator](self._amount(key), literal(limit, BigInteger))
+                return COMPARISONS[operator](self._amount(key), literal(limit, BigInteger))
             case filters.Match(key="state", words=words):
                 return or_(*(self._in_state(word) for (word,) in words))
             case filters.Match(key="held", words=words):
@@ -115,14 +107,14 @@ class _Conditions:
             case filters.Match(key="run", words=words):
                 return jobs.c.run_id.in_([int(word[1:]) for (word,) in words])
             case filters.Match(key="error", words=words):
-                return or_(*(self._like(jobs.c.error_type, word) for word in words))
+                return or_(*(self.texts.like(jobs.c.error_type, word) for word in words))
             case filters.Match(key=key, words=words) if key.startswith(ARGUMENT):
                 argument = self._argument(key.removeprefix(ARGUMENT).split("."))
-                return self._fit(
+                return self.texts.fit(
                     argument, (glob for word in words for glob in argument_globs(word))
                 )
             case filters.Match(key=key, words=words):
-                return self._fit(jobs.c[_COLUMNS.get(key, key)], words)
+                return self.texts.fit(jobs.c[_COLUMNS.get(key, key)], words)
 
     def _in_state(self, word: str) -> ColumnElement[bool]:
         match word:
@@ -149,16 +141,7 @@ class _Conditions:
         amount = self._amount(key)
         if KEYS[key] is Kind.NUMBER:
             return amount.in_([literal(number, BigInteger) for number in amounts])
-        seconds = [
-            (literal(least, BigInteger), literal(least + SECOND - 1, BigInteger))
-            for least in amounts
-        ]
-        return or_(*(amount.between(*second) for second in seconds))
-
-    def _fit(self, column: ColumnElement[Any], globs: Iterable[Glob]) -> ColumnElement[bool]:
-        globs = list(globs)
-        whole = column.in_([glob[0] for glob in globs if len(glob) == 1])
-        return or_(whole, *(self._glob(column, glob) for glob in globs if len(glob) > 1))
+        return equal_to_the_second(amount, amounts)
 
     def _contain(self, glob: Glob) -> ColumnElement[bool]:
         places = [
@@ -169,22 +152,11 @@ class _Conditions:
         ]
         in_json = ("", *map(escaped, glob), "")
         return or_(
-            *(self._like(place, ("", *glob, "")) for place in places),
-            self._like(jobs.c.args, in_json),
+            *(self.texts.like(place, ("", *glob, "")) for place in places),
+            self.texts.like(jobs.c.args, in_json),
         )
 
-    # Where the databases differ: text with and without regard to capitals, and JSON.
-
-    def _glob(self, column: ColumnElement[Any], glob: Glob) -> ColumnElement[bool]:
-        if not self.is_sqlite:
-            return column.like(_pattern(glob), escape="\\")
-        parts = (part.translate(_GLOB_ESCAPES) for part in glob)
-        return column.bool_op("GLOB")("*".join(parts))
-
-    def _like(self, column: ColumnElement[Any], glob: Glob) -> ColumnElement[bool]:
-        if self.is_sqlite:
-            return column.like(_pattern(glob), escape="\\")  # knows no capitals from A to Z
-        return collate(column, "C").ilike(_pattern(glob), escape="\\")
+    # Where the databases differ: JSON.
 
     def _argument(self, path: list[str]) -> ColumnElement[Any]:
         """The JSON of an argument, as text."""
@@ -204,19 +176,13 @@ class _Conditions:
 
 _WAITS = jobs.c.state.in_(sorted(WAITING))
 _LAST = 2**63 - 1  # instant that a column holds
-_GLOB_ESCAPES = {ord(special): f"[{special}]" for special in "*?["}
 IS_NOT_DONE = text("state <> 'done'")  # the index is used where the condition has its words
-_LIKE_ESCAPES = {ord(special): f"\\{special}" for special in "%_\\"}
 
 
 def _day(day: str) -> tuple[ColumnElement[int], ColumnElement[int]]:
     """Its first and its last instant."""
     first = from_datetime(datetime.fromisoformat(day).replace(tzinfo=UTC))
     return literal(first, BigInteger), literal(first + 86_400 * SECOND - 1, BigInteger)
-
-
-def _pattern(glob: Glob) -> str:
-    return "%".join(part.translate(_LIKE_ESCAPES) for part in glob)
 
 
 def _is_held() -> ColumnElement[bool]:

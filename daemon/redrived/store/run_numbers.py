@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 
 from redrive.clock import SECOND
 from redrive.models import Run
+from redrive.pipelines.states import RunState
 from redrived.store import run_pages
 
 MOST_RUNNING = 1_000  # runs under way whose words are looked at one by one
@@ -33,7 +34,7 @@ def look(connection: Connection) -> RunNumbers:
         runs_retried=int(retried),
         most_retries=int(most or 0),
         avg_duration=None if average is None else float(average) / SECOND,
-        recent_failures=run_pages.page(connection, "state:failed", limit=RECENT).runs,
+        recent_failures=run_pages.in_state(connection, RunState.FAILED, RECENT),
     )
 
 
@@ -43,8 +44,8 @@ def _status_counts(connection: Connection) -> dict[str, int]:
     for n, sample in connection.execute(_ENDED).all():
         if (run := run_pages.get(connection, sample)) is not None:
             counts[run.status] += n
-    page = run_pages.page(connection, "state:running", limit=MOST_RUNNING)
-    counts.update(run.status for run in page.runs)
+    running = run_pages.in_state(connection, RunState.RUNNING, MOST_RUNNING)
+    counts.update(run.status for run in running)
     return dict(counts)
 
 

@@ -10,19 +10,19 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from redrive.deciding.standing import retrying
 from redrive.errors import UsageProblem
+from redrive.filters import parse
 from redrive.lifecycle import JobState
 from redrive.models import ErrorRecord, Json, Run
 from redrive.models import StepState as StepRecord
 from redrive.pipelines.definition import Definition, decode
 from redrive.pipelines.states import ACTIVE, RunState, StepState
 from redrive.pipelines.status import status
-from redrived.store import events
+from redrived.store import events, run_filtering
 from redrived.store.jobs import readable
+from redrived.store.run_filtering import RUNS
 from redrived.store.tables import catalog, gates, jobs, runs, steps
 
 _decode = msgspec.json.decode
-
-FILTERS = ("pipeline", "state", "batch", "key")
 
 
 class RunsPage(NamedTuple):
@@ -36,11 +36,24 @@ def get(connection: Connection, id: int) -> Run | None:
     return found[0] if found else None
 
 
-def page(
-    connection: Connection, where: str = "", *, limit: int = 50, after: str | None = None
+def listed(
+    connection: Connection, where: str, now: int, *, limit: int = 50, after: str | None = None
+) -> RunsPage:
+    """Those that a filter lets through at `now`."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    condition = run_filtering.where(parse(where, RUNS), now, is_sqlite=is_sqlite)
+    return _page(connection, condition, limit=limit, after=after)
+
+
+def in_state(connection: Connection, state: RunState, limit: int) -> list[Run]:
+    return _page(connection, runs.c.state == state.value, limit=limit).runs
+
+
+def _page(
+    connection: Connection, where: ColumnElement[bool], *, limit: int, after: str | None = None
 ) -> RunsPage:
     """The newest runs first, from where the page before ended."""
-    query = select(runs).where(*_conditions(where)).order_by(runs.c.id.desc()).limit(limit + 1)
+    query = select(runs).where(where).order_by(runs.c.id.desc()).limit(limit + 1)
     if after is not None:
         query = query.where(runs.c.id < run_number(after))
     found = _records(connection, query)
@@ -58,33 +71,6 @@ def run_number(id: str) -> int:
     if not (id.startswith("r") and number.isascii() and number.isdecimal() and len(number) < 19):
         raise UsageProblem(f"{id[:40]!r} is not a run's id", hint="runs are numbered r1, r2, …")
     return int(number)
-
-
-def _conditions(where: str) -> list[ColumnElement[bool]]:
-    """`pipeline:ingest state:failed,cancelled batch:b1`; words alone are looked for in keys."""
-    conditions: list[ColumnElement[bool]] = []
-    for term in where.split():
-        name, colon, words = term.partition(":")
-        if not colon:
-            conditions.append(runs.c.key.contains(term, autoescape=True))
-        elif name in FILTERS:
-            wanted = words.split(",")
-            if name == "state":
-                _check_states(wanted)
-            conditions.append(runs.c[name].in_(wanted))
-        else:
-            raise UsageProblem(
-                f"runs cannot be filtered by {name!r}", hint=f"by {', '.join(FILTERS)}"
-            )
-    return conditions
-
-
-def _check_states(words: list[str]) -> None:
-    for word in words:
-        if word not in set(RunState):
-            raise UsageProblem(
-                f"runs have no state {word[:40]!r}", hint=f"one of {', '.join(RunState)}"
-            )
 
 
 def _records(connection: Connection, query: Any) -> list[Run]:

@@ -42,7 +42,7 @@ def groups(settings: Settings, /, where: str | None, **chosen: Any) -> None:
     choice = Choice(**chosen)
     with settings.client() as client:
         page: GroupPage = client.ask(ListGroups(where=where or "", limit=choice.needs or _ALL))
-    rows = choice.of(page.groups, "group", "fingerprint")
+    rows = choice.of(GroupRow, page.groups, "group", "fingerprint")
     if settings.as_json:
         print_each(rows)
     else:

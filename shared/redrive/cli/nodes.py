@@ -36,7 +36,7 @@ def nodes(settings: Settings, /, **choice: Any) -> None:
     """List nodes with their load and last sign of life."""
     with settings.client() as client:
         page: NodePage = client.ask(ListNodes())
-    rows = Choice(**choice).of(page.nodes, "node")
+    rows = Choice(**choice).of(NodeRow, page.nodes, "node")
     if settings.as_json:
         print_each(rows)
     else:

@@ -40,7 +40,7 @@ def queues(settings: Settings, /, **choice: Any) -> None:
     """List queues with their counts, limits and pauses."""
     with settings.client() as client:
         page: QueuePage = client.ask(ListQueues())
-    rows = Choice(**choice).of(page.queues, "queue")
+    rows = Choice(**choice).of(QueueRow, page.queues, "queue")
     if settings.as_json:
         print_each(rows)
     else:

@@ -48,7 +48,8 @@ _BATCHES = (
     "--where",
     "-w",
     metavar="FILTER",
-    help="By pipeline, state, batch and key, as in `state:failed batch:b1`; a word: in the key.",
+    help="By pipeline, state, batch, key and age, as in `state:failed batch:b* age<2h`; a word:"
+    " in the key.",
 )
 @sort_option
 @listing.page_options
@@ -69,7 +70,7 @@ def runs(
             return
         found = list(listing.Pages(ask, None, None))
     most = listing.limit_for(settings, limit) or max(1, len(found))
-    rows = Choice(sort=sort, limit=most, after=after).of(found, "run", "id")
+    rows = Choice(sort=sort, limit=most, after=after).of(Run, found, "run", "id")
     if settings.as_json:
         print_each(rows)
     else:
@@ -88,7 +89,7 @@ def batches(settings: Settings, /, **chosen: Any) -> None:
             page: BatchPage = client.ask(ListBatches(limit=count, after=cursor))
             return page.batches, page.after
 
-        rows = choice.of(list(listing.Pages(ask, choice.needs, None)), "batch")
+        rows = choice.of(BatchRow, list(listing.Pages(ask, choice.needs, None)), "batch")
     if settings.as_json:
         print_each(rows)
     else:

@@ -33,7 +33,7 @@ def schedules(settings: Settings, /, **choice: Any) -> None:
     """List schedules with their next and their last slots."""
     with settings.client() as client:
         page: SchedulePage = client.ask(ListSchedules())
-    rows = Choice(**choice).of(page.schedules, "schedule")
+    rows = Choice(**choice).of(ScheduleRow, page.schedules, "schedule")
     if settings.as_json:
         print_each(rows)
     else:

@@ -7,15 +7,15 @@ the daemon knows only the newest first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from redrive.cli import kinds
+from redrive import filters
+from redrive.cli import kinds, words
 from redrive.cli.output import remark
 from redrive.errors import NotFound, UsageProblem
 
@@ -38,9 +38,11 @@ class Choice(Struct, frozen=True, kw_only=True):
         """How many rows to ask for, the first that is too much included; None: all there are."""
         return None if self.where or self.sort or self.after else self.limit + 1
 
-    def of(self, rows: Sequence[Row], noun: str, name: str = "name") -> list[Row]:
+    def of(self, kind: type[Row], rows: Sequence[Row], noun: str, name: str = "name") -> list[Row]:
         """Those wanted; `name` is the field that names a row, and `noun` what it names."""
-        chosen = [row for row in rows if all(_holds(row, t, noun, name) for t in self._terms())]
+        wanted = filters.parse(self.where or "", filters.vocabulary(kind, noun, name))
+        now = words.now()
+        chosen = [row for row in rows if filters.row_matches(wanted, row, name, now)]
         if self.sort is not None:
             chosen = _sorted(chosen, self.sort, noun, name)
         if self.after is not None:
@@ -56,12 +58,6 @@ class Choice(Struct, frozen=True, kw_only=True):
             remark(f"there are more: --after {shlex.quote(last)}")
         return chosen[: self.limit]
 
-    def _terms(self) -> list[str]:
-        try:
-            return shlex.split(self.where or "")
-        except ValueError:
-            raise UsageProblem(f"a quote in {self.where!r} has no end", hint="close it") from None
-
 
 def sort_option(command: Command) -> Command:
     text = "Order by one of the keys of --json; `-` turns it."
@@ -72,7 +68,7 @@ def choice_options(*, filtered: bool = True) -> Callable[[Command], Command]:
     """`--where --sort --limit --after`: the fields of a `Choice`."""
     where = click.option(
         "--where", "-w", metavar="FILTER",
-        help="Only those that match, as in `name:bulk* paused:true`; a word: in the name.",
+        help="Only those that match, as in `name:bulk* priority>=10`; a word: in the name.",
     )  # fmt: skip
     options = [
         *([where] if filtered else []),
@@ -90,24 +86,6 @@ def choice_options(*, filtered: bool = True) -> Callable[[Command], Command]:
         return command
 
     return add
-
-
-def _holds(row: Struct, term: str, noun: str, name: str) -> bool:
-    wanted = term.removeprefix("!")
-    key, colon, words = wanted.partition(":")
-    if not colon:
-        found = wanted.lower() in str(getattr(row, name)).lower()
-    else:
-        values = _values(row, key, noun, name)
-        globs = words.lower().split(",")
-        found = any(fnmatchcase(value, glob) for value in values for glob in globs)
-    return found != term.startswith("!")
-
-
-def _values(row: Struct, key: str, noun: str, name: str) -> list[str]:
-    value: Any = getattr(row, _field(row, key, noun, name))
-    several = cast("Iterable[object]", value) if isinstance(value, (list, dict)) else [value]
-    return [str(each).lower() for each in several]
 
 
 def _field(row: Struct, key: str, noun: str, name: str) -> str:

@@ -13,7 +13,17 @@ from redrive.filters.completion import Completion, complete
 from redrive.filters.matching import matches
 from redrive.filters.parser import parse
 from redrive.filters.rendering import render
-from redrive.filters.terms import Compare, Equal, Filter, FilterProblem, Match, Sort, Text
+from redrive.filters.rows import row_matches, vocabulary
+from redrive.filters.terms import (
+    Compare,
+    Equal,
+    Filter,
+    FilterProblem,
+    Match,
+    Sort,
+    Text,
+    Vocabulary,
+)
 
 __all__ = [
     "Compare",
@@ -24,8 +34,11 @@ __all__ = [
     "Match",
     "Sort",
     "Text",
+    "Vocabulary",
     "complete",
     "matches",
     "parse",
     "render",
+    "row_matches",
+    "vocabulary",
 ]

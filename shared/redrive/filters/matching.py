@@ -29,7 +29,7 @@ from redrive.filters.terms import (
 from redrive.lifecycle import LEASED, QUEUED, WAITING
 from redrive.models import Job, Json
 
-_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
 
 _ABSENT = object()
@@ -37,8 +37,13 @@ _ABSENT = object()
 
 def matches(filter: Filter, job: Job, now: int) -> bool:
     """Whether the filter lets the job through at the instant `now`."""
+    return lets_through(filter, lambda term: _holds(term, job, now))
+
+
+def lets_through(filter: Filter, holds: Callable[[Term], bool]) -> bool:
+    """Whether a filter does, by what holds of its terms before they are turned round."""
     return all(
-        any(_holds(term, job, now) != term.negated for term in alternatives)
+        any(holds(term) != term.negated for term in alternatives)
         for alternatives in filter.alternatives()
     )
 
@@ -78,14 +83,14 @@ def _holds(term: Term, job: Job, now: int) -> bool:
         case Match(key=key, words=words) if key.startswith(ARGUMENT):
             text = _argument(job.args, key)
             globs = [glob for word in words for glob in argument_globs(word)]
-            return text is not None and any(_fits(glob, text) for glob in globs)
+            return text is not None and any(fits(glob, text) for glob in globs)
         case Match(key="state", words=words):
             return any(_is_in_state(word, job, now) for (word,) in words)
         case Match(key=key, words=words):
             text = _text(key, job)
             folded = fold if key == "error" else str
             return text is not None and any(
-                _fits(tuple(map(folded, word)), folded(text)) for word in words
+                fits(tuple(map(folded, word)), folded(text)) for word in words
             )
         case Equal(key=key, amounts=amounts):
             amount = _amount(key, job, now)
@@ -93,7 +98,7 @@ def _holds(term: Term, job: Job, now: int) -> bool:
             return amount is not None and any(least <= amount < least + unit for least in amounts)
         case Compare(key=key, operator=operator, amount=limit):
             amount = _amount(key, job, now)
-            return amount is not None and _COMPARISONS[operator](amount, limit)
+            return amount is not None and COMPARISONS[operator](amount, limit)
 
 
 def _contains(job: Job, glob: Glob) -> bool:
@@ -102,12 +107,12 @@ def _contains(job: Job, glob: Glob) -> bool:
         plain += [job.error.error_type, job.error.message, job.error.user_message]
     anywhere = ("", *map(fold, glob), "")
     in_json = ("", *(fold(escaped(part)) for part in glob), "")
-    return any(_fits(anywhere, fold(text)) for text in plain) or _fits(
+    return any(fits(anywhere, fold(text)) for text in plain) or fits(
         in_json, fold(json_text(job.args))
     )
 
 
-def _fits(glob: Glob, text: str) -> bool:
+def fits(glob: Glob, text: str) -> bool:
     """Whether the text is these parts in their order, with anything between them."""
     if len(glob) == 1:
         return text == glob[0]

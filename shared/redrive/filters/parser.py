@@ -18,9 +18,7 @@ from typing import NoReturn
 from redrive.clock import SECOND
 from redrive.config.values import parse_duration
 from redrive.filters.terms import (
-    KEYS,
-    SORT_KEYS,
-    WORDS,
+    JOBS,
     Compare,
     Equal,
     Filter,
@@ -32,6 +30,7 @@ from redrive.filters.terms import (
     Sort,
     Term,
     Text,
+    Vocabulary,
 )
 
 # A filter may be run over every job, by a daemon that has other things to do.
@@ -49,14 +48,15 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _RUN = re.compile(r"r?([0-9]{1,18})")
 
 
-def parse(text: str) -> Filter:
+def parse(text: str, vocabulary: Vocabulary = JOBS) -> Filter:
     """Understand a filter; `FilterProblem` says where it goes wrong and what is near."""
-    return _Parser(text).filter()
+    return _Parser(text, vocabulary).filter()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, vocabulary: Vocabulary) -> None:
         self.text = text
+        self.known = vocabulary
         self.place = 0
         self.wildcards = 0
         self.count = 0
@@ -67,7 +67,7 @@ class _Parser:
         terms: list[Term] = []
         sort: list[Sort] = []
         while self.find_term():
-            if self.take("sort:"):
+            if self.known.sorts and self.take("sort:"):
                 sort.extend(self.sort_key(place, glob) for place, glob in self.values())
             else:
                 terms.append(self.term())
@@ -103,17 +103,20 @@ class _Parser:
         return Compare(key=key, operator=operator, amount=amounts[0], negated=negated)
 
     def kind(self, place: int, key: str) -> Kind:
-        if _ARGUMENT.fullmatch(key):
+        if self.known.has_arguments and _ARGUMENT.fullmatch(key):
             return Kind.NAME
-        if key == "sort":
+        if self.known.sorts and key == "sort":
             self.fail(place, "a sort is written `sort:key` or `sort:-key`")
-        if key not in KEYS:
-            if key.startswith("arg"):
-                hint = "an argument is written `arg.NAME`"
-            else:
-                hint = _nearest(key, (*KEYS, "sort")) or "quote it if it is text"
-            self.fail(place, f"unknown key `{key}`", hint=hint)
-        return KEYS[key]
+        if key not in self.known.keys:
+            self.fail(place, f"unknown key `{key}`", hint=self.instead(key))
+        return self.known.keys[key]
+
+    def instead(self, key: str) -> str:
+        if self.known is not JOBS:
+            return f"it is one of {', '.join(self.known.keys)}"
+        if key.startswith("arg"):
+            return "an argument is written `arg.NAME`"
+        return _nearest(key, (*self.known.keys, "sort")) or "quote it if it is text"
 
     def word(self, kind: Kind, key: str, place: int, glob: Glob) -> Glob:
         if kind is Kind.NAME:
@@ -127,8 +130,9 @@ class _Parser:
             if not _is_day(word):
                 self.fail(place, f"`{word}` is no day", hint="a day looks like `2026-09-21`")
             return (word,)
-        if word not in WORDS[key]:
-            hint = _nearest(word, WORDS[key]) or f"it is one of {', '.join(WORDS[key])}"
+        words = self.known.words[key]
+        if word not in words:
+            hint = _nearest(word, words) or f"it is one of {', '.join(words)}"
             self.fail(place, f"`{word}` is no value of `{key}`", hint=hint)
         return (word,)
 
@@ -146,8 +150,9 @@ class _Parser:
     def sort_key(self, place: int, glob: Glob) -> Sort:
         word = self.literal(place, "sort", glob)
         key = word.removeprefix("-")
-        if key not in SORT_KEYS:
-            hint = _nearest(key, SORT_KEYS) or f"it is one of {', '.join(SORT_KEYS)}"
+        sorts = self.known.sorts
+        if key not in sorts:
+            hint = _nearest(key, sorts) or f"it is one of {', '.join(sorts)}"
             self.fail(place, f"nothing is sorted by `{key}`", hint=hint)
         return Sort(key=key, descending=word != key)
 

@@ -64,6 +64,18 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 SORT_KEYS = ("id", "state", "queue", "task", "priority", "attempt", "age", "next", "finished")
 
+
+class Vocabulary(Struct, frozen=True, kw_only=True):
+    """What may be asked of the things in one list; the grammar is the same for all of them."""
+
+    keys: Mapping[str, Kind]
+    words: Mapping[str, tuple[str, ...]] = {}
+    sorts: tuple[str, ...] = ()  # none: it is not for the filter to order them
+    has_arguments: bool = False
+
+
+JOBS = Vocabulary(keys=KEYS, words=WORDS, sorts=SORT_KEYS, has_arguments=True)
+
 Operator = Literal[">", ">=", "<", "<="]
 # The literal text between wildcards: `a*b` is ("a", "b"), and without any `a` is ("a",).
 Glob: TypeAlias = tuple[str, ...]

@@ -258,7 +258,7 @@ def test_runs_are_listed_newest_first_page_by_page(track: Track) -> None:
     assert [run.id for run in first.runs] == ["r5", "r4", "r3"]
     assert [run.id for run in track.page(limit=3, after=first.after).runs] == ["r2", "r1"]
     assert [run.id for run in track.page("state:failed").runs] == ["r1"]
-    with pytest.raises(UsageProblem, match="no state 'nope'"):
+    with pytest.raises(UsageProblem, match="`nope` is no value of `state`"):
         track.page("state:failed,nope")
-    with pytest.raises(UsageProblem, match="filtered by 'colour'"):
+    with pytest.raises(UsageProblem, match="unknown key `colour`"):
         track.page("colour:red")

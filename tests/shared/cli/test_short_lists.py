@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from redrive.cli import words
+from redrive.clock import SECOND
+from redrive.instants import from_iso
 from redrive.models import Run
 from redrive.protocol import queries
 from redrive.protocol.rows import BatchRow, GroupRow, QueueRow
@@ -9,10 +12,11 @@ from support.peer import Peer
 
 from .conftest import Redrive, Said
 
+PAUSED_AT = from_iso("2026-05-28T00:00:00Z")
 QUEUES = [
     QueueRow(name="manual", priority=100, reserved=1),
-    QueueRow(name="bulk", priority=10, concurrency=6, paused=True),
-    QueueRow(name="default", priority=0, concurrency=2),
+    QueueRow(name="bulk", priority=10, concurrency=6, paused=True, paused_at=PAUSED_AT),
+    QueueRow(name="default", priority=0, concurrency=2, states={"dead": 1}),
 ]
 
 
@@ -50,6 +54,16 @@ def test_every_list_can_be_narrowed_ordered_and_cut(redrive: Redrive, verb: str)
         ("concurrency:2,6", ["bulk", "default"]),
         ("ma", ["manual"]),
         ("ul paused:true", ["bulk"]),
+        ("priority>=10", ["manual", "bulk"]),
+        ("priority>0 priority<100", ["bulk"]),
+        ("name:bulk name:manual", ["manual", "bulk"]),
+        ("name:bulk,manual", ["manual", "bulk"]),
+        ("concurrency>2", ["bulk"]),
+        ("!concurrency>0", ["manual"]),
+        ('"ul" !name:bulk', ["default"]),
+        ("UL", ["bulk", "default"]),
+        ("states:dead", ["default"]),
+        ("paused_at:2026-*", ["bulk"]),
     ],
 )
 def test_rows_are_narrowed_by_what_json_shows_of_them(
@@ -98,6 +112,33 @@ def test_a_filter_of_batches_looks_at_every_page_of_them(peer: Peer, redrive: Re
     assert names(redrive("batches", "--limit", 2, "--json")) == ["new", "old"]
 
 
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("failed>0", ["new"]),
+        ("failed:0", ["old"]),
+        ("batch:o*", ["old"]),
+        ("age>1h", ["old"]),
+        ("age<1h failed>=2", ["new"]),
+        ("phases:parse", ["new"]),
+    ],
+)
+def test_batches_are_found_by_their_numbers_and_their_age(
+    peer: Peer, redrive: Redrive, where: str, found: list[str]
+) -> None:
+    now = words.now()
+    new = BatchRow(
+        name="new", pipeline="p", created_at=now, phases={"parse": {"done": 1}},
+        runs=3, running=0, done=1, failed=2, cancelled=0,
+    )  # fmt: skip
+    old = BatchRow(
+        name="old", pipeline="p", created_at=now - 7200 * SECOND,
+        runs=1, running=0, done=1, failed=0, cancelled=0,
+    )  # fmt: skip
+    peer.replies["ListBatches"] = queries.BatchPage(batches=[new, old], as_of=1)
+    assert names(redrive("batches", "--where", where, "--json")) == found
+
+
 def test_runs_are_ordered_by_number(peer: Peer, redrive: Redrive) -> None:
     runs = [Run(id=f"r{n}", pipeline="p", state="done") for n in (10, 9, 2)]
     peer.replies["ListRuns"] = queries.RunPage(runs=runs, after=None, as_of=1)
@@ -110,8 +151,13 @@ def test_runs_are_ordered_by_number(peer: Peer, redrive: Redrive) -> None:
     [
         ("--sort", "size", 2, "a queue has no 'size'"),
         ("--sort", "states", 2, "'states' has no order"),
-        ("--where", "size:3", 2, "a queue has no 'size'"),
-        ("--where", '"bulk', 2, "has no end"),
+        ("--where", "size:3", 2, "it is one of name, priority, reserved"),
+        ("--where", "age>1h", 2, "unknown key `age`"),
+        ("--where", "name>b", 2, "`name` cannot be compared"),
+        ("--where", "priority:high", 2, "`priority` takes a number"),
+        ("--where", "paused:maybe", 2, "it is one of true, false"),
+        ("--where", "sort:name", 2, "unknown key `sort`"),
+        ("--where", '"bulk', 2, "is never closed"),
         ("--after", "gone", 1, "no queue in this list is called 'gone'"),
     ],
 )
