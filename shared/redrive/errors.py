@@ -24,6 +24,7 @@ class RedriveError(Exception):
 
     exit_code: Exit = Exit.FAILED
     code: str = "failed"
+    order: int | None = None  # of several in one request, the one it is about; from 0
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

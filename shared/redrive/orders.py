@@ -54,6 +54,11 @@ def check(order: JobOrder) -> None:
         msgspec.convert(asdict(order), JobOrder)
     except msgspec.ValidationError as error:
         raise UsageProblem(f"this is no order: {error}", hint=f"it has {_FIELDS}") from None
+    check_values(order)
+
+
+def check_values(order: JobOrder) -> None:
+    """The same where the types are right."""
     check_words(("operation", order.operation), ("mode", order.mode), ("unique key", order.unique))
     check_numbers(order)
     checked_args(order.args)

@@ -13,7 +13,7 @@ from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage, 
 from redrived.api.large_runs import fitted
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
-from redrived.engine.intake import MOST_AT_ONCE
+from redrived.engine.intake import MOST_AT_ONCE, each
 from redrived.store import batch_pages, events, run_pages
 from redrived.store.run_pages import run_number
 from redrived.store.runs import NewRun, RunOrder, start
@@ -34,7 +34,7 @@ async def start_runs(engine: Engine, asker: Asker, request: Start) -> Started:
     order = RunOrder(
         definition=entry.definition,
         version=entry.version,
-        runs=[_new_run(wish) for wish in request.orders],
+        runs=each(request.orders, _new_run),
         mode=request.mode,
         by=asker.who,
     )

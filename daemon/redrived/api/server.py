@@ -180,6 +180,7 @@ def _refused(call: Call, error: RedriveError) -> bytes:
         hint=error.hint,
         retry_after=getattr(error, "retry_after", None),
         exit_code=error.exit_code,
+        order=error.order,
     )
     return codec.encode_answer(call.id[:64], refusal)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from redrive.errors import UsageProblem
+from redrive.errors import RedriveError, UsageProblem
 from redrive.orders import check_numbers, check_words, checked_args, due
 from redrive.protocol.commands import Enqueue, JobOrder
 from redrived.engine.definitions import Definitions, TaskDefinition
 from redrived.store.enqueue import NewJob, Order
+
+Wish = TypeVar("Wish")
+Made = TypeVar("Made")
 
 MOST_AT_ONCE = 100_000
 
@@ -26,8 +29,20 @@ def order(definitions: Definitions, request: Enqueue, by: str, now: int, **said:
             f"{len(request.orders) * request.count} jobs cannot be enqueued at once",
             hint=f"between 1 and {MOST_AT_ONCE} in one request",
         )
-    jobs = [new_job(definitions, task, wish, now) for wish in request.orders]
+    jobs = each(request.orders, lambda wish: new_job(definitions, task, wish, now))
     return Order(jobs=jobs * request.count, by=by, data=said)
+
+
+def each(wishes: Sequence[Wish], make: Callable[[Wish], Made]) -> list[Made]:
+    """What is made of each order in a request; a refusal says which of them it is about."""
+    made: list[Made] = []
+    try:
+        for wish in wishes:
+            made.append(make(wish))
+    except RedriveError as error:
+        error.order = len(made)
+        raise
+    return made
 
 
 def new_job(

@@ -9,7 +9,7 @@ import click
 from redrive.cli import kinds, waiting
 from redrive.cli.bulk import tell_bulk
 from redrive.cli.completing import names
-from redrive.cli.orders import given_args, read_orders
+from redrive.cli.orders import OrderFile, given_args
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
@@ -88,7 +88,9 @@ def enqueue(
     order = JobOrder(args=given_args(args, pairs), **options)
     with settings.client() as client:
         if from_file is not None:
-            reply = client.enqueue_many(task, read_orders(from_file, order))
+            orders = OrderFile(from_file, order)
+            with orders.naming_lines():
+                reply = client.enqueue_many(task, orders)
         else:
             request = Enqueue(task=task, orders=[order], count=count or 1)
             reply = client.ask(request, timeout=_BULK_TIMEOUT)

@@ -9,7 +9,7 @@ import click
 from redrive.cli import kinds, waiting
 from redrive.cli.bulk import tell_bulk
 from redrive.cli.completing import names
-from redrive.cli.orders import given_args, read_orders
+from redrive.cli.orders import OrderFile, given_args
 from redrive.cli.output import print_json, say
 from redrive.cli.settings import Settings
 from redrive.cli.verb import Verb
@@ -60,7 +60,9 @@ def start(
     order = RunOrder(args=given_args(args, pairs), key=key, batch=batch)
     with settings.client() as client:
         if from_file is not None:
-            many = client.start_many(pipeline, read_orders(from_file, order), mode=mode)
+            orders = OrderFile(from_file, order)
+            with orders.naming_lines():
+                many = client.start_many(pipeline, orders, mode=mode)
             return tell_bulk(settings, client, many, wait, timeout)
         started = client.start(pipeline, order.args, key=key, batch=batch, mode=mode)
         id, created = started.first_id, bool(started.created)

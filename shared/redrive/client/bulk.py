@@ -79,6 +79,8 @@ async def _ask(client: Asked, request: Request, accepted: int) -> Any:
     try:
         return await client.ask(request, timeout=_TIMEOUT)
     except RedriveError as error:
+        if error.order is not None:
+            error.order += accepted
         if accepted:
             error.hint = f"{accepted:,} before it were accepted. {error.hint}".strip()
         raise

@@ -50,6 +50,7 @@ def error_of(refusal: Refusal) -> RedriveError:
     kind = _TYPES.get(refusal.code, RedriveError)
     error = kind(refusal.message, hint=refusal.hint)
     error.code = refusal.code
+    error.order = refusal.order
     try:
         error.exit_code = Exit(refusal.exit_code)
     except ValueError:

@@ -38,6 +38,7 @@ class Refusal(Struct, frozen=True, kw_only=True, tag="refusal"):
     hint: str = ""
     retry_after: float | None = None
     exit_code: int = 1
+    order: int | None = None  # of several in the request, the one it is about; from 0
 
 
 class Answer(Struct, frozen=True, kw_only=True, array_like=True):

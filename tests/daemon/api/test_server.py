@@ -133,7 +133,9 @@ async def test_a_timeout_that_no_timer_can_hold_is_refused(served: Served, timeo
 
 async def test_an_error_becomes_a_refusal_with_everything_it_says(folder: Path) -> None:
     async def refuse(asker: Asker, request: Trigger) -> Done:
-        raise TryLater("too early", hint="have a tea", retry_after=7.5)
+        error = TryLater("too early", hint="have a tea", retry_after=7.5)
+        error.order = 3
+        raise error
 
     async with serving(folder / "run", table={Trigger: refuse}) as served:
         with control(served) as raw:
@@ -144,6 +146,7 @@ async def test_an_error_becomes_a_refusal_with_everything_it_says(folder: Path) 
         hint="have a tea",
         retry_after=7.5,
         exit_code=Exit.TRY_LATER,
+        order=3,
     )
 
 

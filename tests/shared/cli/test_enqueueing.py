@@ -119,6 +119,10 @@ def test_a_file_is_read_line_by_line_over_the_options(
         ('{"args": [1]}', "object"),
         ('{"delay": "soon"}', "duration"),
         ('{"priority": "high"}', "int"),
+        ('{"priority": 3000000000}', "a priority of 3000000000 is not possible"),
+        ('{"delay": -4}', "a delay of -4.0 s is not possible"),
+        ('{"unique": ""}', "the unique key '' cannot be used"),
+        ("\N{ZERO WIDTH NO-BREAK SPACE}{}", "JSON"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_enqueued(
@@ -131,6 +135,37 @@ def test_a_bad_line_is_named_and_nothing_is_enqueued(
     assert f"line 3001 of {file}: " in said.err
     assert said_of_it in said.err
     assert peer.asked_for("Enqueue") == []
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(
+    peer: Peer, redrive: Redrive, tmp_path: Path
+) -> None:
+    file = tmp_path / "jobs.ndjson"
+    file.write_text('{"args": {"n": 1}}\n', encoding="utf-8-sig")
+    assert redrive("enqueue", "parse", "--from-file", file).code == 0
+    assert peer.asked_for("Enqueue")[0].orders == [JobOrder(args={"n": 1})]
+    file.write_text("{\n", encoding="utf-8-sig")
+    said = redrive("enqueue", "parse", "--from-file", file)
+    assert (said.code, f"line 1 of {file}: " in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_line_that_only_the_daemon_refuses_is_named(
+    peer: Peer, redrive: Redrive, tmp_path: Path, first: bool
+) -> None:
+    def reply(request: Enqueue) -> Enqueued | Refusal:
+        if first or len(peer.asked_for("Enqueue")) > 1:
+            return Refusal(code="not_found", message="there is no queue 'x'", order=1)
+        n = len(request.orders)
+        return Enqueued(count=n, created=n, first_id=1, last_id=n)
+
+    peer.replies["Enqueue"] = reply
+    file = tmp_path / "jobs.ndjson"
+    file.write_text("\n{}\n\n" + '{"queue": "x"}\n' * 3000)
+    said = redrive("enqueue", "parse", "--from-file", file)
+    line = 4 if first else 4 + 2000
+    assert said.code == 1
+    assert f"line {line} of {file}: there is no queue 'x'" in said.err
 
 
 def test_standard_input_can_be_the_file(
