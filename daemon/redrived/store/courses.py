@@ -46,7 +46,8 @@ class Courses:
         self.rounds = Rounds(unit)
         self.asked: set[GateKey] = set()  # gates whose counts are of interest even unmoved
         self._unit = unit
-        self._wish = {"by": by, **data} if by else dict(data)  # for the events of new lives
+        # For the events of new lives.
+        self._wish: dict[str, Any] = {**({"by": by} if by else {}), **data}
         self._counts = Counts()
         self._before: dict[tuple[int, str], StepRow] = {}
         self._loaded: dict[int, Course] = {}
