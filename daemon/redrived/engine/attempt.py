@@ -85,6 +85,7 @@ class Attempt:
         "is_over",
         "job",
         "metrics",
+        "noticed_at",
         "progress",
         "since",
         "written",
@@ -108,6 +109,7 @@ class Attempt:
         self.written = 0  # bytes, when last looked at
         self.ending: Ending | None = None
         self.ending_since: int | None = None  # an instant
+        self.noticed_at = began_at  # the last thing that was told of it
         self.by: str | None = None
         self.progress: str | None = None  # JSON
         self.metrics: str | None = None  # JSON

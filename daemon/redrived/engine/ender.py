@@ -66,11 +66,13 @@ class Ender:
         self, attempt: Attempt, kind: str, data: dict[str, Any], ending: Ending | None = None
     ) -> None:
         job = attempt.job
+        attempt.noticed_at = self._clock.now()
         item = Notice(
             job=job.id,
             lease=job.lease,
             attempt=job.attempt,
             kind=kind,
+            at=attempt.noticed_at,
             ending=ending,
             run_id=job.run_id,
             data={"task": job.task, **data},

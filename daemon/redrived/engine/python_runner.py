@@ -180,7 +180,7 @@ class PythonRunner:
     def _ended(self, job: InHand, attempt: Attempt | None, report: wire.Report) -> Completed | None:
         """A success, to be told with others; anything else is settled here."""
         report = said.report(report)
-        ended_at = report.began + report.took
+        ended_at = end_of(report, attempt)
         too_long = report.wrote and self._cut_output(job)
         if report.progress is not None:
             self._signs.last(job, ended_at, to_json(said.progress(*report.progress)))
@@ -357,6 +357,12 @@ def _completed(job: InHand, report: wire.Report, began_at: int | None, ended_at:
         metrics,
         data,
     )
+
+
+def end_of(report: wire.Report, attempt: Attempt | None) -> int:
+    """By the worker's clock; but what was noticed meanwhile is not told of an attempt that is over."""
+    ended_at = report.began + report.took
+    return max(ended_at, attempt.noticed_at) if attempt else ended_at
 
 
 def _scope(job: InHand) -> str:

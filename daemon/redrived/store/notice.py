@@ -17,6 +17,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     lease: int
     attempt: int
     kind: str  # the event
+    at: int  # when it was noticed, which is before it can be written down
     ending: str | None = None  # remembered with the job, should the daemon not see its end
     run_id: int | None = None
     data: dict[str, Any] = {}
@@ -34,6 +35,7 @@ def notice(unit: Unit, items: Sequence[Notice]) -> list[bool]:
     for item in current:
         unit.emit(
             item.kind,
+            at=item.at,
             job=item.job,
             run=item.run_id,
             attempt=item.attempt,

@@ -9,7 +9,9 @@ import pytest
 from redrive.config.sections import Config, Heartbeat, Task
 from redrived.engine.attempt import Attempt, Ending
 from redrived.engine.definitions import TaskDefinition
+from redrived.engine.python_runner import end_of
 from redrived.engine.watch import Watch
+from redrived.processes.wire import Report
 from redrived.store.picking import InHand
 from support.clock import FakeClock
 from support.engines import an_engine
@@ -114,3 +116,12 @@ def test_a_key_holds_nothing_that_a_database_cannot_keep() -> None:
     task = TaskDefinition("t", Task(command=["true"], concurrency_key="{{ args.who }}"), Config())
     assert task.limit_key({"who": "a\0b"}) == "t/a\N{REPLACEMENT CHARACTER}b"
     assert task.limit_key({"who": 7}) == "t/7"
+
+
+def test_it_does_not_end_before_what_was_noticed_of_it() -> None:
+    report = Report(job=1, lease=1, began=10, took=20)
+    noticed = attempt()
+    assert end_of(report, noticed) == 30
+    noticed.noticed_at = 50
+    assert end_of(report, noticed) == 50
+    assert end_of(report, None) == 30

@@ -159,7 +159,12 @@ class StoreMachine(RuleBasedStateMachine):
     def notice(self, job: InHand, kind: str) -> None:
         if self._began(job) is None:
             said = Notice(
-                job=job.id, lease=job.lease, attempt=job.attempt, kind=kind, ending="stalled"
+                job=job.id,
+                lease=job.lease,
+                attempt=job.attempt,
+                kind=kind,
+                at=self.clock.now(),
+                ending="stalled",
             )
             self.ground.do(notice, said)
 

@@ -89,6 +89,17 @@ def test_a_job_goes_through_the_states_of_the_trace(ground: Ground, clock: FakeC
     assert ground.job(placed.id).reason == "exhausted"
 
 
+def noticed(ground: Ground, job: InHand, ending: str) -> Notice:
+    return Notice(
+        job=job.id,
+        lease=job.lease,
+        attempt=job.attempt,
+        kind="action_stalled",
+        at=ground.clock.now(),
+        ending=ending,
+    )
+
+
 Write = Callable[[Ground, InHand], object]
 
 LATE: dict[str, Write] = {
@@ -99,7 +110,7 @@ LATE: dict[str, Write] = {
     "beat": lambda ground, job: ground.do(beat, Beat(job.id, job.lease, 1, '{"done": 9}')),
     "notice": lambda ground, job: ground.do(
         notice,
-        Notice(job=job.id, lease=job.lease, attempt=job.attempt, kind="action_stalled", ending="x"),
+        noticed(ground, job, "x"),
     ),
 }
 
@@ -301,7 +312,8 @@ def test_of_several_beats_in_one_group_the_newest_counts(ground: Ground) -> None
 def test_a_stall_is_told_and_remembered_beside_a_cancel(ground: Ground) -> None:
     [placed] = ground.add()
     [job] = ground.take()
-    said = Notice(job=job.id, lease=job.lease, attempt=1, kind="action_stalled", ending="stalled")
+    said = noticed(ground, job, "stalled")
+    ground.clock.move(1)
     assert ground.do(notice, said)
     assert column(ground, placed.id, "ending") == "stalled"
     ground.do(act, Act(verb="cancel", jobs=[placed.id], by="ann"))
@@ -309,6 +321,7 @@ def test_a_stall_is_told_and_remembered_beside_a_cancel(ground: Ground) -> None:
 
     assert column(ground, placed.id, "ending") == "cancel"
     assert ground.told(placed.id)[-2:] == ["action_stalled", "action_stalled"]
+    assert ground.events(placed.id)[-1].at == said.at, "not when it was written down"
 
 
 @pytest.mark.parametrize("way", ["done", "dead", "retry", "give back", "cancel", "hold"])
