@@ -55,7 +55,7 @@ class Snooze(Outcome):
 
 
 class Cancelled(BaseException):
-    """Raised inside a running handler when its job is cancelled; clean up and let it pass."""
+    """Raised inside a running handler whose attempt is ended; says why. Clean up, let it pass."""
 
 
 def _seconds(value: Union[SupportsFloat, timedelta], what: str) -> float:

@@ -38,6 +38,8 @@ class WorkerExecutor:
         return self._worker.process.keeps_output()
 
     def end(self, attempt: Attempt, grace: float) -> None:
+        if attempt.ending is not None:
+            self._worker.process.say_why(attempt.job.lease, attempt.ending)
         asked_politely = attempt.ending in (Ending.CANCEL, Ending.RESTART, Ending.DRAIN)
         if asked_politely and grace > 0:
             self._worker.cancel(attempt.job.id, attempt.job.lease, grace)

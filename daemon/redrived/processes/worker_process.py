@@ -141,6 +141,12 @@ class WorkerProcess:
             return None
         return BegunLast(job, lease, execution, at, is_importing)
 
+    def say_why(self, lease: int, ending: str) -> None:
+        """Leave on the page, for the exception in the handler, why its attempt is ended."""
+        if not self._page.readonly:  # it is when the process is gone
+            self._page[page.WHY] = page.why_of(ending)
+            self._page[page.ENDED] = lease
+
     def is_stopped(self) -> bool:
         """By a signal; it does nothing at all then."""
         facts = proc.stat(self.pid)

@@ -18,7 +18,7 @@ from redrive.outcomes import Cancelled
 from .hand import ARGS, EXECUTION, ID, LEASE, Hand, Row
 from .outbox import Outbox
 from .output import Output
-from .page import CHECK, IMPORTING, check_of
+from .page import CHECK, ENDED, IMPORTING, WHY, check_of, why_in_words
 from .report import report
 from .tasks import Handler, Task, Tasks
 from .words import Words
@@ -154,11 +154,12 @@ class Runner:
         if row is None or row is self._interrupted or not self._hand.must_be_interrupted(row):
             return
         self._interrupted = row
+        why = why_in_words(row[LEASE], self._page[ENDED], self._page[WHY])
         if self._awaiting is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._awaiting.cancel)
+            self._loop.call_soon_threadsafe(self._awaiting.cancel, why)
         else:
             self._broke_an_import = _is_in_an_import(frame)
-            raise Cancelled("the job was cancelled")
+            raise Cancelled(why)
 
     def _after_fork(self) -> None:
         """In a child that a handler forks: what it runs is not ours, nor are its signals."""

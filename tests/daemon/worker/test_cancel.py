@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from redrived.worker.page import ENDINGS, why_in_words, why_of
 from support.workers import Workshop, let_pass
 
 ROUNDS = 300
@@ -22,6 +23,13 @@ async def test_a_cancel_is_an_exception_in_the_handler_even_in_a_system_call(
     assert (await shop.ear.report_of(job)).outcome == "cancelled"
     assert ended.read_text() == exception
     assert await shop.result("echo", next="fine") == {"next": "fine"}
+
+
+def test_why_it_is_ended_is_only_told_to_the_attempt_it_is_meant_for() -> None:
+    why = why_of("timeout")
+    assert why_in_words(7, ended=7, why=why) == ENDINGS["timeout"]
+    for lease, nonsense in ((8, why), (7, 1 << 60), (7, why_of("kill"))):
+        assert why_in_words(lease, ended=7, why=nonsense) == "the attempt is being ended"
 
 
 async def test_a_worker_whose_import_was_broken_off_runs_nothing_more(
