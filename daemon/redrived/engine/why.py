@@ -166,6 +166,9 @@ def _not_due(job: Job, due: int, at: Circumstances) -> tuple[str, str, dict[str,
     wait = (due - at.now) / SECOND
     saw = {"available_at": iso(due), "in_seconds": round(wait, 3)}
     hint = f"`redrive run-now {job.id}` drops the wait"
+    if at.last is not None and at.last.outcome == "snoozed":
+        text = f"its handler asked to wait until {iso(due)}, in {spell(wait)}"
+        return "snoozed", text, saw, hint
     if job.state is JobState.RETRY:
         text = f"{retrying(job.state, job.attempts, job.max_attempts)}, in {spell(wait)}"
         return "backoff", text, saw, hint

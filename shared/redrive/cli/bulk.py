@@ -35,7 +35,7 @@ def tell_bulk(
         return Exit.OK
     ids = _ids(reply)
     ends = client.wait(*ids, timeout=timeout)
-    states = Counter(ends.values())
+    states = Counter(waiting.states(client, ids, ends).values())
     if settings.as_json:
         print_json({**summary, "states": states})
     elif states:

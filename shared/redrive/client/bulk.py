@@ -64,7 +64,7 @@ def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
     group: list[Order] = []
     room = _MOST_BYTES
     for order in orders:
-        with writing():
+        with writing(order):
             size = len(encode(order))
         if group and (len(group) == _MOST_ORDERS or size > room):
             yield group

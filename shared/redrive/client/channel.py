@@ -126,7 +126,7 @@ class Channel:
             line.forget(id)
 
     def _written(self, request: Request, id: str, timeout: float) -> bytes:
-        with writing():
+        with writing(request):
             call = encode_call(id, request, timeout, SystemClock().now())
         if len(call) > self._largest:
             raise UsageProblem(

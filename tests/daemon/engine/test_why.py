@@ -135,6 +135,15 @@ def test_a_scheduled_job_says_when() -> None:
     assert told.saw["in_seconds"] == 90
 
 
+@pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RETRY])
+def test_a_snoozed_job_says_that_its_handler_asked_for_it(state: JobState) -> None:
+    last = Attempt(execution=1, attempt=1, life=1, outcome="snoozed")
+    waiting = job(state=state, attempts=1, available_at=NOW + 90 * SECOND)
+    told = explain(waiting, facts(waits="due", last=last))
+    assert (told.code, told.saw["in_seconds"]) == ("snoozed", 90)
+    assert told.text == "its handler asked to wait until 2026-09-21T14:14:50.000000Z, in 90 s"
+
+
 def test_a_retry_says_how_long_it_still_waits_and_what_decided_that() -> None:
     decision = Decision(retry=True, rule="http 503", because="attempt 1 of 3 failed with HTTP 503")
     last = Attempt(execution=1, attempt=1, life=1, decision=decision)

@@ -55,6 +55,14 @@ def test_what_only_looks_like_json_is_text(peer: Peer, redrive: Redrive) -> None
     assert (args["a"], args["b"], args["c"], args["d"][:2]) == ("NaN", "1e400", "007", "[[")
 
 
+def test_a_number_beyond_64_bits_is_named_and_how_it_can_be_passed(redrive: Redrive) -> None:
+    said = redrive("enqueue", "parse", "n=1", f'p={{"big":[2,{10**30}]}}')
+    assert said.code == 2
+    assert "argument p.big[1] is a number of more than 64 bits" in said.err
+    assert f"""'"{10**30}"' in a shell""" in said.err
+    assert "argument " not in redrive("enqueue", "parse", "--priority", 10**30).err
+
+
 def test_what_is_no_text_is_a_mistake_not_a_defect(redrive: Redrive) -> None:
     assert redrive("enqueue", "parse", "n=\udcff").code == 2
     assert redrive("enqueue", "parse", f"n={10**30}").code == 2
@@ -206,6 +214,14 @@ def test_waiting_for_a_bulk_counts_the_ends(peer: Peer, redrive: Redrive) -> Non
     ending(peer, JobState.DONE, JobState.DEAD, JobState.DONE)
     said = redrive("enqueue", "parse", "--count", 3, "--wait", "--json")
     assert (said.code, said.object["states"]) == (1, {"done": 2, "dead": 1})
+
+
+def test_a_bulk_that_takes_too_long_counts_those_that_have_not_ended(
+    peer: Peer, redrive: Redrive
+) -> None:
+    ending(peer, JobState.DONE, JobState.QUEUED, JobState.LEASED, JobState.DONE)
+    said = redrive("enqueue", "parse", "--count", 4, "--wait", "--timeout", "50ms", "--json")
+    assert (said.code, said.object["states"]) == (124, {"done": 2, "queued": 1, "leased": 1})
 
 
 def test_a_refused_order_exits_as_the_daemon_says(peer: Peer, redrive: Redrive) -> None:
