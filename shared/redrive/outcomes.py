@@ -10,7 +10,9 @@ import math
 from datetime import datetime, timedelta
 from typing import Optional, SupportsFloat, Union
 
-_RETRY_AFTER = "retry_after of Transient is seconds or a timedelta"
+# Neither these words nor the value, which is the handler's, may sound like a failure of another
+# kind: it is judged by its words first.
+_RETRY_AFTER = "retry_after is seconds or a timedelta"
 _UNTIL = "Snooze needs seconds, a timedelta or a datetime with a time zone"
 
 
@@ -63,7 +65,7 @@ def _seconds(value: Union[SupportsFloat, timedelta], what: str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not hasattr(value, "__float__"):
-        raise TypeError(f"{what}, not {value!r:.100}")
+        raise TypeError(f"{what}, not {type(value).__name__}")
     try:
         seconds = float(value)
     except OverflowError:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from redrive.outcomes import Snooze, Transient
+from redrive.rules import Evidence, Rulebook
 
 
 @pytest.mark.parametrize(
@@ -25,16 +26,19 @@ def test_a_retry_comes_after_a_timedelta() -> None:
 @pytest.mark.parametrize(
     ("given", "problem", "told"),
     [
-        ("soon", TypeError, "'soon'"),
-        ([1], TypeError, r"\[1\]"),
+        ("after the timeout", TypeError, "str"),
+        ([1], TypeError, "list"),
         (datetime(2026, 1, 1, tzinfo=UTC), TypeError, "datetime"),
         (float("nan"), ValueError, "nan"),
         (10**400, ValueError, "inf"),
     ],
 )
 def test_a_strange_retry_after_is_refused(given: Any, problem: type[Exception], told: str) -> None:
-    with pytest.raises(problem, match=f"^retry_after of Transient is seconds.*, not {told}"):
+    with pytest.raises(problem, match=f"^retry_after is seconds.*, not {told}$") as raised:
         Transient("later", retry_after=given)
+    names = tuple(cls.__name__ for cls in problem.__mro__)
+    found = Rulebook().classify(Evidence(message=str(raised.value), exception=names))
+    assert (found.category, found.rule) == ("permanent", f"exception {problem.__name__}")
 
 
 @pytest.mark.parametrize(
