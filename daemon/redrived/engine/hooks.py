@@ -21,6 +21,7 @@ from redrive.clock import SECOND, Clock
 from redrive.config.sections import Hook, HttpCall
 from redrive.errors import RedriveError
 from redrive.models import Event, plain
+from redrive.pipelines.states import RunState
 from redrived.engine.definitions import Definitions
 from redrived.engine.rendered import rendered_call
 from redrived.processes.hook_command import HookCommands
@@ -102,7 +103,7 @@ class Hooks:
             if event.type == "action_error" and event.job is not None:
                 groups[event.job] = event.data["error"]["fingerprint"]
             for place, word in self._asked.get(event.type, ()):
-                if word == "poison" and event.data.get("reason") != "poison":
+                if not _is_meant(word, event):
                     continue
                 hook = self._config.hooks[place]
                 key = (place, word, _group(event, groups))
@@ -177,6 +178,14 @@ class Hooks:
             await self._store.submit(say, Said("hook_failed", told))
         except RedriveError as error:
             log.warning("the event could not be stored: %s", error)
+
+
+def _is_meant(word: str, event: Event) -> bool:
+    """A word may ask for less than the type of its event."""
+    if word == "poison":
+        return event.data.get("reason") == "poison"
+    # A run that was cancelled ends with this event, too, and nothing has failed.
+    return word != "execution_failed" or event.state != RunState.CANCELLED
 
 
 def _group(event: Event, groups: dict[int, str]) -> str:

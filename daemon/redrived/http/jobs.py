@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -74,11 +75,13 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def list_jobs(engine: Engine, asker: Asker, request: Request) -> Response:
     query = request.query_params
-    for name in query:
+    for name, times in Counter(name for name, _ in query.multi_items()).items():
         if name not in PARAMETERS:
             raise UsageProblem(
                 f"there is no parameter {name[:40]!r}", hint=f"there are {', '.join(PARAMETERS)}"
             )
+        if times > 1:
+            raise UsageProblem(f"{name} was given {times} times", hint="give it once")
     asked = ListJobs(
         where=query.get("where", ""),
         sort=query.get("sort"),

@@ -20,6 +20,13 @@ STATUS = {
     "config": 400,
 }
 
+# The hints of the whole daemon name what the command line has; here is something else.
+_IN_HTTP = {
+    "--force": '`{"force": true}`',
+    "`redrive jobs` lists them": "`GET /v1/jobs` lists them",
+    "`redrive runs` lists them": "`GET /v1/worker/metrics` tells of those that failed last",
+}
+
 
 class HttpProblem(RedriveError):
     """A refusal that only HTTP knows; `status` says which."""
@@ -48,7 +55,7 @@ def answer(
         title=message,
         status=status,
         code=code,
-        detail=hint or None,
+        detail=_in_http(hint) or None,
         retry_after=retry_after,
     )
     headers: dict[str, str] = {}
@@ -59,3 +66,9 @@ def answer(
     return Response(
         msgspec.json.encode(body), status, headers, media_type="application/problem+json"
     )
+
+
+def _in_http(hint: str) -> str:
+    for typed, sent in _IN_HTTP.items():
+        hint = hint.replace(typed, sent)
+    return hint

@@ -46,7 +46,7 @@ class Enqueued(Reply, frozen=True, kw_only=True):
 
 
 class Enqueue(Request, frozen=True, kw_only=True):
-    """All of the orders, or none; `count` repeats a single one."""
+    """All of the orders, or none; each of them `count` times."""
 
     Reply = Enqueued
     task: str

@@ -27,7 +27,7 @@ command = ["sh", "-c", "cat > seen.json; echo $REDRIVE_FACTS > path"]
 every = "5m"
 timeout = "10s"
 [[hooks]]
-on = ["poison"]
+on = ["poison", "execution_failed"]
 command = ["false"]
 """
 
@@ -83,6 +83,14 @@ async def test_words_stand_for_types_of_event(engine: Engine) -> None:
         "poison",
     ]
     assert occasions(engine, an_event("action_started")) == []
+
+
+async def test_a_run_that_was_cancelled_has_not_failed(engine: Engine) -> None:
+    ends = [
+        Event(seq=1, at=1, type="execution_failed", run="r1", state=state)
+        for state in ("cancelled", "failed")
+    ]
+    assert [each.event.state for each in occasions(engine, *ends)] == ["failed"]
 
 
 async def test_what_is_no_jobs_is_grouped_by_what_it_is_about(engine: Engine) -> None:

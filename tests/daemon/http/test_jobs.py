@@ -109,7 +109,9 @@ async def test_a_retry_within_the_cooldown_is_429_and_says_when(side: Side) -> N
 async def test_a_permanent_failure_is_not_requeued_without_force(side: Side) -> None:
     [id] = await side.bench.enqueue("broken")
     await side.bench.ended(id)
-    assert (await side.post(f"/v1/jobs/{id}/requeue")).status_code == 403
+    refused = await side.post(f"/v1/jobs/{id}/requeue")
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == 'mend the cause, then requeue with `{"force": true}`'
     assert (await side.post(f"/v1/jobs/{id}/requeue", {"force": True})).status_code == 200
 
 
@@ -145,6 +147,23 @@ async def test_what_makes_no_sense_is_refused(
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "many", "9" * 400])
 async def test_a_page_has_bounds(side: Side, limit: str) -> None:
     assert (await side.get("/v1/jobs", params={"limit": limit})).status_code == 400
+
+
+async def test_a_parameter_that_is_given_twice_is_refused(side: Side) -> None:
+    refused = await side.get("/v1/jobs", params={"where": ["state:done", "state:dead"]})
+    assert refused.status_code == 400
+    assert refused.json()["title"] == "where was given 2 times"
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/v1/jobs/999", "`GET /v1/jobs` lists them"),
+        ("/v1/worker/runs/r999/status", "`GET /v1/worker/metrics` tells of those that failed last"),
+    ],
+)
+async def test_what_is_not_there_is_looked_up_over_http(side: Side, path: str, hint: str) -> None:
+    assert (await side.get(path)).json()["detail"] == hint
 
 
 async def test_a_run_tells_its_status_its_retries_and_its_error(side: Side) -> None:
