@@ -17,6 +17,7 @@ from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.processes.stuck import stuck_hint, stuck_words
 from redrived.store import outbox, soundness
+from redrived.store.database import Trouble
 from redrived.store.soundness import Soundness
 
 DRIFT = 5.0  # seconds that two clocks may differ
@@ -49,20 +50,28 @@ async def _what_the_store_says(engine: Engine) -> list[Check]:
             *await _outbox(engine),
         ]
     except RedriveError as problem:
-        return [Check(name="store", ok=False, text=problem.message, hint=problem.hint)]
+        return [Check(name="store", ok=False, text=problem.message, hint=_once_back(engine))]
+
+
+def _once_back(engine: Engine) -> str:
+    if engine.store.writer.trouble is Trouble.MISSING:
+        return (
+            "it goes on by itself once that very file is back; where it was deleted, stop the daemon"
+            " and put a backup there with `redrive restore FILE`, or begin with an empty store"
+        )
+    return "it goes on by itself once the disk or the database is back"
 
 
 def _store(engine: Engine, found: Soundness, now: int) -> Iterator[Check]:
-    trouble = engine.store.writer.trouble
+    trouble = engine.store.writer.trouble_in_words
     database = "SQLite" if engine.store.database.is_sqlite else "PostgreSQL"
     yield Check(
         name="store",
         ok=found.problem is None and trouble is None,
-        text=found.problem
-        or (trouble.in_words if trouble else f"{database} {found.version} is sound"),
+        text=found.problem or trouble or f"{database} {found.version} is sound",
         hint="a damaged store is put back with `redrive restore FILE`"
         if found.problem
-        else "it goes on by itself once the disk or the database is back",
+        else _once_back(engine),
     )
     drift = (now - found.now) / SECOND
     yield Check(

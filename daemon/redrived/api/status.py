@@ -141,11 +141,9 @@ def attention(
 ) -> list[Attention]:
     """What an operator should know of, the worst first."""
     found: list[Attention] = []
-    trouble = engine.store.writer.trouble
+    trouble = engine.store.writer.trouble_in_words
     if trouble is not None:
-        found.append(
-            _error("store", f"the store is in trouble: {trouble.in_words}", "", "overview")
-        )
+        found.append(_error("store", f"the store is in trouble: {trouble}", "", "overview"))
     if (gone := engine.unreachable()) is not None:
         found.append(_error("sockets", gone, "", "overview"))
     for node in nodes:

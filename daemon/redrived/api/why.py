@@ -137,7 +137,7 @@ def _circumstances(
         breaker=breaker.state if breaker else None,
         breaker_why=breaker.why if breaker else "",
         probe_at=breaker.probe_at if breaker else 0,
-        trouble=trouble.in_words if (trouble := engine.store.writer.trouble) else None,
+        trouble=engine.store.writer.trouble_in_words,
         is_draining=not engine.dispatcher.is_open,
         pool=pool.name if pool else None,
         pool_trouble=pool.trouble if pool else None,

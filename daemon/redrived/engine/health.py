@@ -123,8 +123,8 @@ class Health:
         # No ailment: jobs run on, and the watchdog would cost them their attempts.
         if (gone := engine.unreachable()) is not None:
             return f"unreachable: {gone}"
-        if (trouble := engine.store.writer.trouble) is not None:
-            return f"waiting for the store: {trouble.in_words}"
+        if (trouble := engine.store.writer.trouble_in_words) is not None:
+            return f"waiting for the store: {trouble}"
         if self.ailment is not None:
             return f"in trouble: {self.ailment}"
         n = tallies.by_state(await engine.store.read(tallies.read))

@@ -94,7 +94,7 @@ class Reloader:
         if trouble is Trouble.FULL or trouble is Trouble.READ_ONLY:
             # Where the catalog stays as it is, its commit would not notice.
             raise TryLater(
-                f"the store cannot take this now ({trouble.in_words})",
+                f"the store cannot take this now ({engine.store.database.in_words(trouble)})",
                 hint="nothing was changed; `redrive doctor` says more",
             )
         descriptors.provide(new.daemon.concurrency)

@@ -17,6 +17,7 @@ import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -46,14 +47,11 @@ class Trouble(StrEnum):
 
     BUSY = "busy"  # somebody else holds a lock; the same again in a moment
     GONE = "gone"  # no connection; again once there is one
+    MISSING = "missing"  # the file; again once it is back
     FULL = "full"  # no space; new work is refused until there is
     READ_ONLY = "read_only"  # likewise
     IO = "io"  # the disk does not answer as it should: stop
     CORRUPT = "corrupt"  # stop, and restore
-
-    @property
-    def in_words(self) -> str:
-        return _WORDS[self]
 
     @property
     def lasts(self) -> bool:
@@ -64,6 +62,7 @@ class Trouble(StrEnum):
 _WORDS = {
     Trouble.BUSY: "another program holds the database",
     Trouble.GONE: "the database does not answer",
+    Trouble.MISSING: "{file} is missing, or is another file by now: move it back, or restart",
     Trouble.FULL: "the disk is full",
     Trouble.READ_ONLY: "the database is read only",
     Trouble.IO: "the disk reports errors",
@@ -119,6 +118,10 @@ def said(error: BaseException) -> object:
 
 class Unreachable(Exception):
     """The database is not there to be asked, for a reason no driver tells."""
+
+
+class Misplaced(Exception):
+    """The file is not where it was; who has it open would not see that."""
 
 
 class Database:
@@ -219,18 +222,25 @@ class Database:
             found = None
         self._inode = self._inode or found
         if found is None or found != self._inode:
-            raise Unreachable(f"{self.path} is not the file it was")
+            raise Misplaced(f"{self.path} is not the file it was")
+
+    def in_words(self, trouble: Trouble) -> str:
+        return _WORDS[trouble].format(file=self._file)
 
     def trouble(self, error: BaseException) -> Trouble | None:
         """What kind of trouble an exception of the driver is; None: not the database's."""
         if isinstance(error, Unreachable):
             return Trouble.GONE
+        if isinstance(error, Misplaced):
+            return Trouble.MISSING
         said = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(said, sqlite3.Error):
             code = getattr(said, "sqlite_errorcode", None)
             if code is None:
                 return None
             kind = _SQLITE_TROUBLES.get(code) or _SQLITE_TROUBLES.get(code & 0xFF)
+            if kind is Trouble.GONE and not self.path.exists():
+                return Trouble.MISSING
             # SQLite tells of a used-up quota as of a broken disk.
             return Trouble.FULL if kind is Trouble.IO and not self.has_room() else kind
         if not isinstance(error, DBAPIError):
@@ -319,16 +329,21 @@ def _below(connection: Connection) -> Any:
 
 def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
     options: dict[str, Any] = {
-        "connect_args": {
-            "isolation_level": None,
-            "check_same_thread": False,
-            "timeout": BUSY_TIMEOUT,
-            "cached_statements": PREPARED,
-        }
+        "isolation_level": None,
+        "check_same_thread": False,
+        "timeout": BUSY_TIMEOUT,
+        "cached_statements": PREPARED,
     }
-    writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, **options)
+    writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, connect_args=options)
+
+    def read() -> sqlite3.Connection:
+        # Where the file has vanished SQLite would make an empty one.
+        uri = f"file:{quote(str(path))}?mode=rw"
+        connection: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
+        return connection
+
     readers = create_engine(
-        f"sqlite:///{path}", poolclass=QueuePool, pool_size=4, max_overflow=0, **options
+        "sqlite://", creator=read, poolclass=QueuePool, pool_size=4, max_overflow=0
     )
 
     @event.listens_for(writers, "connect")

@@ -65,7 +65,7 @@ class Store:
             if trouble is None:
                 raise
             failed = StoreFailed(
-                f"the store {self.database.url} cannot be opened ({trouble.in_words}):"
+                f"the store {self.database.url} cannot be opened ({self.database.in_words(trouble)}):"
                 f" {said(error)}",
                 hint="look at `[store] url`, the rights and the disk;"
                 " a damaged store is restored with `redrive restore FILE`",
@@ -130,7 +130,7 @@ class Store:
             if trouble is None:
                 raise
             raise TryLater(
-                f"the store cannot be asked now ({trouble.in_words}): {said(error)}",
+                f"the store cannot be asked now ({self.database.in_words(trouble)}): {said(error)}",
                 hint="`redrive doctor` says more",
                 retry_after=1.0,
             ) from error

@@ -7,7 +7,7 @@ the next statement by itself. What then becomes of the group depends on the trou
 
 | trouble | the work in the group |
 |---|---|
-| busy, gone | all of it again, after a growing pause; what may not wait that long is refused |
+| busy, gone, missing | all of it again, after a growing pause; what may not wait that long is refused |
 | full, read only | what must land (ends of attempts) is kept and tried again each second, the rest is refused |
 | io, corrupt | the writer stops; the daemon goes down and says so |
 
@@ -87,6 +87,10 @@ class Writer:
         self._stop_by = float("inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    @property
+    def trouble_in_words(self) -> str | None:
+        return self.database.in_words(self.trouble) if self.trouble else None
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -273,7 +277,7 @@ class Writer:
                 self._waiting.appendleft(entry)
             else:
                 entry.answer = TryLater(
-                    f"the store cannot take this now ({trouble.in_words})",
+                    f"the store cannot take this now ({self.database.in_words(trouble)})",
                     hint="it may have been done: look first"
                     if self._doubt
                     else "nothing was changed; `redrive doctor` says more",
@@ -285,7 +289,7 @@ class Writer:
 
     def _fail(self, group: list[Entry[Any, Any]], trouble: Trouble, error: Exception) -> None:
         failed = StoreFailed(
-            f"the store cannot go on ({trouble.in_words}): {said(error)}",
+            f"the store cannot go on ({self.database.in_words(trouble)}): {said(error)}",
             hint="check the disk; a corrupt store is restored with `redrive restore FILE`",
         )
         everything = [*group, *self._take_all()]

@@ -14,6 +14,7 @@ from redrived.engine.engine import Engine
 from redrived.store import soundness
 from redrived.store.say import Said, say
 from support.clock import FakeClock
+from support.daemon import soon
 from support.databases import other_server, postgresql_url
 from support.engines import an_engine
 
@@ -48,6 +49,22 @@ async def test_a_full_disk_a_changed_config_and_the_future_are_found(tmp_path: P
     assert "redrive.db" in found["disk"].text
     assert "3600 s in the future" in found["clock"].text
     assert "tasks" in found["config on disk"].text
+
+
+async def test_a_file_that_was_moved_is_named_with_what_to_do(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        path = engine.store.database.path
+        aside = path.with_name("aside.db")
+        path.rename(aside)
+        waiting = engine.store.submit(say, Said("disk_low", {}))
+        await soon(lambda: engine.store.writer.trouble, "the file is missed")
+        found = (await findings(engine))["store"]
+        assert not path.exists(), "whoever only reads makes no empty one"
+        aside.rename(path)
+        await waiting
+    assert f"{path} is missing" in found.text
+    assert "once that very file is back" in found.hint
+    assert "redrive restore FILE" in found.hint
 
 
 async def test_a_bad_config_on_disk_is_found_before_the_next_start(tmp_path: Path) -> None:

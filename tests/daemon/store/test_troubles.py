@@ -152,7 +152,9 @@ async def test_nothing_is_accepted_into_a_file_that_has_vanished(
     aside = path.with_name("aside.db")
     path.rename(aside)
     waiting = opened.submit()
-    assert await opened.trouble() is Trouble.GONE
+    assert await opened.trouble() is Trouble.MISSING
+    words = opened.store.writer.trouble_in_words
+    assert words == f"{path} is missing, or is another file by now: move it back, or restart"
     assert not waiting.done()
     aside.rename(path)
 
