@@ -111,10 +111,14 @@ class Pipelines:
     async def find(self, name: str, version: int | None = None) -> Entry:
         """Any version that there ever was."""
         found = await self._engine.store.read(catalog.read, name, version)
-        if found is None:
-            which = f"{name!r}" if version is None else f"{name!r} in version {version}"
-            raise NotFound(f"there is no pipeline {which}", hint=nearest(name, self._latest))
-        return found
+        if found is not None:
+            return found
+        if version is not None and (latest := self._latest.get(name)):
+            raise NotFound(
+                f"pipeline {name!r} has no version {version}",
+                hint=f"the latest is {latest.version}",
+            )
+        raise NotFound(f"there is no pipeline {name!r}", hint=nearest(name, self._latest))
 
     def rows(self) -> list[PipelineRow]:
         return [

@@ -14,7 +14,7 @@ from redrive.cli.short_lists import Choice, choice_options, sort_option
 from redrive.cli.verb import Verb
 from redrive.models import Run
 from redrive.protocol.queries import BatchPage, ListBatches
-from redrive.protocol.rows import BatchRow
+from redrive.protocol.rows import BatchRow, GateRow
 
 _WITH_A_JOB = ("leased", "retry")
 _RUNS = (
@@ -117,17 +117,19 @@ def _status(run: Run) -> str:
 
 def _batch_row(batch: BatchRow) -> tuple[object, ...]:
     now = words.now()
-    gates = ", ".join(
-        f"{gate.step} opened"
-        if gate.opened_at
-        else f"{gate.step} opens {words.relative(gate.opens_at, now)}"
-        if gate.opens_at
-        else f"{gate.step} waits for {gate.unsettled}"
-        for gate in batch.gates
-    )
+    gates = ", ".join(f"{gate.step} {_gate(gate, now)}" for gate in batch.gates)
     runs = f"{batch.runs} ({batch.forgotten} forgotten)" if batch.forgotten else batch.runs
     counts = (runs, batch.running, batch.done, batch.failed, batch.cancelled)
     return (batch.name, batch.pipeline, *counts, gates, "; ".join(_phases(batch)))
+
+
+def _gate(gate: GateRow, now: int) -> str:
+    if gate.opened_at:
+        return "opened"
+    if gate.opens_at:
+        return f"opens {words.relative(gate.opens_at, now)}"
+    # One for retries that wait for each other opens without a time.
+    return f"waits for {gate.unsettled}" if gate.unsettled else "settled"
 
 
 def _phases(batch: BatchRow) -> Iterator[str]:

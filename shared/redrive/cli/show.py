@@ -105,7 +105,7 @@ def _print_job(reply: JobReply) -> None:
     if reply.plan:
         print_heading("To come, if every attempt fails")
         for plan in reply.plan:
-            say(_plan(plan, now))
+            say(_plan(plan, now, job.held))
     if reply.next:
         print_heading(f"Next: {reply.next}")
 
@@ -212,10 +212,11 @@ def _step_row(step: StepState) -> tuple[object, ...]:
     return step.name, step.job, step.state, attempts, step.why, error
 
 
-def _plan(plan: Plan, now: int) -> str:
+def _plan(plan: Plan, now: int, held: bool) -> str:
+    at_once = "once it is released" if held else "due now"
     about = "about " if plan.approximate else ""
     last = ", the last" if plan.last else ""
-    when = f"{about}{words.relative(plan.at, now)}" if plan.at > now else "due now"
+    when = f"{about}{words.relative(plan.at, now)}" if plan.at > now else at_once
     return f"  attempt {plan.attempt}  {when}{last}"
 
 

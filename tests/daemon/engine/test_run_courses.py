@@ -191,6 +191,18 @@ async def test_a_playbook_is_still_there_after_a_restart(tmp_path: Path) -> None
         ]
 
 
+async def test_a_version_that_never_was_is_told_the_latest(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG) as bench:
+        asked = queries.ShowPipeline(name="two", version=9)
+        with pytest.raises(NotFound, match="pipeline 'two' has no version 9") as refused:
+            await pipelines.show(bench.engine, TESTER, asked)
+        assert refused.value.hint == "the latest is 1"
+        asked = queries.ShowPipeline(name="tow", version=9)
+        with pytest.raises(NotFound, match="there is no pipeline 'tow'") as refused:
+            await pipelines.show(bench.engine, TESTER, asked)
+        assert refused.value.hint == "did you mean 'two'?"
+
+
 async def test_a_broken_playbook_changes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path, CONFIG) as bench:
         with pytest.raises(ConfigRejected, match=r"playbook:5: workflow\[0\].task: unknown task"):

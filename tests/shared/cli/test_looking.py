@@ -6,6 +6,7 @@ import time
 import msgspec
 import pytest
 
+from redrive.cli import words
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Budgets, Decision, ErrorRecord, Job, Run, StepState
@@ -132,6 +133,34 @@ def test_an_attempt_that_is_due_is_not_told_as_one_of_the_past(
     due = Plan(attempt=1, at=0, last=True)
     peer.replies["ShowJob"] = JobReply(job=waiting, history=[], plan=[due])
     assert "  attempt 1  due now, the last\n" in redrive("show", 12).out
+
+
+def test_a_held_job_is_not_due_before_it_is_released(peer: Peer, redrive: Redrive) -> None:
+    held = msgspec.structs.replace(JOB, state=JobState.RETRY, held=True)
+    plan = [Plan(attempt=2, at=0), Plan(attempt=3, at=words.now() + 90 * SECOND, last=True)]
+    peer.replies["ShowJob"] = JobReply(job=held, history=[], plan=plan)
+    said = redrive("show", 12).out
+    assert "  attempt 2  once it is released\n" in said
+    assert "  attempt 3  in 1m" in said
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ({"unsettled": 2}, "download waits for 2"),
+        ({"unsettled": 0}, "download settled"),
+        ({"unsettled": 0, "opened_at": 1}, "download opened"),
+    ],
+)
+def test_a_gate_of_a_batch_tells_how_it_stands(
+    peer: Peer, redrive: Redrive, gate: dict[str, int], told: str
+) -> None:
+    batch = BatchRow(
+        name="b", pipeline="p", created_at=0, runs=3, running=1, done=1, failed=1, cancelled=0,
+        gates=[GateRow(step="download", round=1, waiting=3, **gate)],
+    )  # fmt: skip
+    peer.replies["ListBatches"] = queries.BatchPage(batches=[batch], as_of=1)
+    assert told in redrive("batches").out
 
 
 def test_a_redrive_that_was_stopped_says_why(peer: Peer, redrive: Redrive) -> None:

@@ -195,7 +195,7 @@ class RunsPane(Pane):
         for gate in batch.gates:
             if gate.opened_at is None and gate.opens_at is not None:
                 return [(f"opens {until(gate.opens_at, self.as_of)}", "scheduled")]
-            if gate.opened_at is None:
+            if gate.opened_at is None and gate.unsettled:
                 return [(f"{count(gate.unsettled)} to settle", "dim")]
         return []
 
