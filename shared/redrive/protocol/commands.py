@@ -104,7 +104,8 @@ class Acted(Reply, frozen=True, kw_only=True):
 class Act(Request, frozen=True, kw_only=True):
     """A verb on ids, or on all that match a filter.
 
-    Verbs: requeue cancel kill restart run-now hold release discard.
+    Verbs: requeue cancel kill restart run-now hold release discard. Only requeue has `force`,
+    `from_step`, `canary`, `pace` and `stop_at`; others refuse them.
     """
 
     Reply = Acted
