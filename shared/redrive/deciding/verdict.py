@@ -138,11 +138,15 @@ def _hopeless(facts: Facts, found: Classification) -> _End | None:
             return None
 
 
+_LOST_ONCE = "it was lost, and max_lost allows no second time"
+
+
 def _limit(facts: Facts, failed: Failed) -> _End | None:
     """What is used up, whoever would like another attempt."""
     lost = facts.lost + 1
     if failed.was_lost and lost >= facts.max_lost:
-        return _End(Reason.POISON, "max_lost", f"{WHY_DEAD[Reason.POISON]}, {lost} times")
+        often = f"{WHY_DEAD[Reason.POISON]}, {lost} times"
+        return _End(Reason.POISON, "max_lost", often if lost > 1 else _LOST_ONCE)
     if facts.attempts >= facts.max_attempts:
         words = why_dead(Reason.EXHAUSTED, facts.max_attempts)
         return _End(Reason.EXHAUSTED, "max_attempts", words or "")

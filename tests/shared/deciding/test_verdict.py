@@ -190,6 +190,15 @@ def test_a_job_that_keeps_losing_its_worker_is_poison(
     assert reason(facts(LOST, attempts=attempts, lost=lost)) is expected
 
 
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [(2, "it was lost too often, 3 times"), (0, "it was lost, and max_lost allows no second time")],
+)
+def test_poison_is_told_in_words(lost: int, words: str) -> None:
+    verdict = decide(facts(LOST, attempts=1, lost=lost, max_lost=lost + 1))
+    assert verdict.decision.because.endswith(words)
+
+
 def test_other_failures_do_not_use_up_the_lost_budget() -> None:
     verdict = decide(facts(UNAVAILABLE, lost=2))
 
