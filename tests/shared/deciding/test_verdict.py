@@ -196,6 +196,7 @@ def test_a_job_that_keeps_losing_its_worker_is_poison(
 )
 def test_poison_is_told_in_words(lost: int, words: str) -> None:
     verdict = decide(facts(LOST, attempts=1, lost=lost, max_lost=lost + 1))
+    assert verdict.decision is not None
     assert verdict.decision.because.endswith(words)
 
 
