@@ -242,13 +242,7 @@ def test_a_step_that_has_begun_is_taken_up_without_its_delay(ground: Ground) -> 
 def test_a_step_that_was_cancelled_at_its_gate_waits_there_again(ground: Ground) -> None:
     download = step("download", gate="batch", delay=900)
     track = Track(ground, step("request"), download)
-    run = track.start(batch="b")
-    track.finish("request")
-    ground.clock.move(900)
-    track.open_gates()
-    track.finish("download")
-    track.requeue(run, again=True)
-    track.finish("request")
+    run = _requested_again_behind_its_gate(track)
     track.do("cancel", run)
     ground.clock.move(61)
     track.requeue(run)
@@ -261,19 +255,24 @@ def test_a_step_whose_data_could_not_be_cleared_is_not_sent_back_to_its_gate(
 ) -> None:
     download = step("download", gate="batch", delay=900, clear="other")
     track = Track(ground, step("request"), download)
-    run = track.start(batch="b")
-    track.finish("request")
-    ground.clock.move(900)
-    track.open_gates()
-    track.finish("download")
-    track.requeue(run, again=True)
-    track.finish("request")
+    run = _requested_again_behind_its_gate(track)
     ground.clock.move(900)
     track.open_gates()
     track.fail_job(*ground.take())
     track.requeue(run)
 
     assert track.states(run)["download"] == "clearing"
+
+
+def _requested_again_behind_its_gate(track: Track) -> int:
+    run = track.start(batch="b")
+    track.finish("request")
+    track.ground.clock.move(900)
+    track.open_gates()
+    track.finish("download")
+    track.requeue(run, again=True)
+    track.finish("request")
+    return run
 
 
 def _finish_both(track: Track) -> None:
