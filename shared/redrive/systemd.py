@@ -71,7 +71,8 @@ Group={user}
 StateDirectory=redrive
 StateDirectoryMode=0700
 RuntimeDirectory=redrive
-RuntimeDirectoryMode=0750
+# As the daemon has it for the groups of [bus]: systemd sets it anew with every reload.
+RuntimeDirectoryMode=0711
 ConfigurationDirectory=redrive
 ConfigurationDirectoryMode=0750
 CapabilityBoundingSet=

@@ -90,6 +90,14 @@ def test_the_folder_of_the_config_has_the_mode_that_the_docs_give_it(
     assert f"ConfigurationDirectoryMode={made[1]}" in unit(profile, PLACE).splitlines()
 
 
+@pytest.mark.parametrize("profile", ["general", "strict"])
+def test_a_reload_leaves_the_folder_of_the_sockets_open_to_the_groups(
+    profile: systemd.Profile,
+) -> None:
+    """systemd sets the mode of the folder before each of the unit's commands."""
+    assert "RuntimeDirectoryMode=0711" in unit(profile, PLACE).splitlines()
+
+
 @needs_systemd
 def test_the_strict_unit_lets_the_daemon_give_its_sockets_to_groups() -> None:
     allowed: set[str] = set()
@@ -128,13 +136,14 @@ def test_the_folders_a_config_names_stay_writable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "SYSTEM_UNITS", tmp_path)
-    monkeypatch.setattr(sys, "executable", "/opt/redrive/bin/python")
+    python = tmp_path / "venv/bin/python"
+    monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     daemon = Daemon(state_dir="/srv/my jobs", runtime_dir="/run/redrive")
     installed = install("strict", replace(CONFIG, daemon=daemon))
     text = Path(installed.path).read_text()
     assert 'ReadWritePaths="/srv/my jobs"\n' in text
-    assert "ExecStart=/opt/redrive/bin/python -m redrived --config /etc" in text
+    assert f"ExecStart={python} -m redrived --config /etc" in text
     assert not [note for note in installed.notes if "state_dir" in note]
 
 

@@ -45,7 +45,7 @@ class Bus:
         )
         # Who may change things may look, too.
         viewers = settings.viewers or settings.operators
-        self._groups = {group for group in (viewers, settings.operators) if group}
+        self._is_for_others = bool(viewers)
         self._events = Door(
             self._context,
             zmq.XPUB,
@@ -100,7 +100,7 @@ class Bus:
             self._gate.start()
         for door in self._doors:
             door.open(self._gate)
-        open_folder(self._folder, self._groups)
+        open_folder(self._folder, to_others=self._is_for_others)
         self._announcer.start()
         self._watching = asyncio.create_task(self._watch(), name="bus")
 
@@ -153,13 +153,12 @@ class Bus:
             self.trouble = None
 
     def _make_lost_files(self) -> None:
-        lost = [door for door in self._doors if door.is_lost()]
-        if not lost:
-            return
-        make_private(self._folder)  # it may have gone with them, or somebody made another
-        for door in lost:
-            door.reopen()
-        open_folder(self._folder, self._groups)
+        if lost := [door for door in self._doors if door.is_lost()]:
+            make_private(self._folder)  # it may have gone with them, or somebody made another
+            for door in lost:
+                door.reopen()
+        if any(door.is_ipc for door in self._doors):
+            open_folder(self._folder, to_others=self._is_for_others)
 
     async def _watch(self) -> None:
         while True:

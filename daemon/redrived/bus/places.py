@@ -33,7 +33,7 @@ class Place:
             staged = stage / "s"
             _check_length(staged, self.path)
             socket.bind(f"ipc://{staged}")
-            _open_to_group(staged, self._group, 0o600, 0o660, called=self.path)
+            _open_to_group(staged, self._group, called=self.path)
             self._inode = staged.stat().st_ino
             staged.rename(self.path)
         finally:
@@ -63,23 +63,20 @@ def make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def open_folder(folder: Path, groups: set[str]) -> None:
-    """Let the groups through to their sockets.
+def open_folder(folder: Path, *, to_others: bool) -> None:
+    """Let those through to whom a socket is open; the sockets themselves keep strangers out.
 
-    A folder has one group. Where there are two, everybody may pass, nobody may look around,
-    and the sockets themselves keep strangers out.
+    Nobody may look around. The folder keeps its group: systemd, which sets mode and owner anew
+    with every reload, would give all sockets to the group of the unit if it found another here.
     """
-    if len(groups) > 1:
-        folder.chmod(0o711)
-    else:
-        _open_to_group(folder, next(iter(groups), None), 0o700, 0o710, called=folder)
+    mode = 0o711 if to_others else 0o700
+    if stat.S_IMODE(folder.stat().st_mode) != mode:
+        folder.chmod(mode)
 
 
-def _open_to_group(
-    path: Path, group: str | None, private: int, shared: int, *, called: Path
-) -> None:
+def _open_to_group(path: Path, group: str | None, *, called: Path) -> None:
     if group is None:
-        path.chmod(private)
+        path.chmod(0o600)
         return
     try:
         number = grp.getgrnam(group).gr_gid
@@ -95,7 +92,7 @@ def _open_to_group(
             f"the daemon's user may not open {called} to the group {group!r}",
             hint=_why_not(number),
         ) from None
-    path.chmod(shared)
+    path.chmod(0o660)
 
 
 def _why_not(group: int) -> str:

@@ -73,9 +73,10 @@ async def test_nobody_else_gets_at_the_sockets_whatever_the_umask(folder: Path) 
 async def test_one_group_is_let_in_socket_by_socket(folder: Path, two_groups: list[str]) -> None:
     viewers, _ = two_groups
     async with serving(folder / "run", settings=Settings(viewers=viewers)):
-        assert mode(folder / "run") == 0o710
+        assert mode(folder / "run") == 0o711
+        # systemd would give all that is in a folder of another group to the group of the unit.
+        assert (folder / "run").stat().st_gid == os.getegid()
         assert modes(folder / "run") == [0o660, 0o660, 0o600]
-        assert (folder / "run").stat().st_gid == grp.getgrnam(viewers).gr_gid
         assert (folder / "run" / "query").stat().st_gid == grp.getgrnam(viewers).gr_gid
 
 
@@ -218,6 +219,18 @@ async def test_a_folder_of_sockets_that_somebody_else_made_anew_is_made_private(
     (folder / "run").chmod(0o755)
     served.bus.look_after_files()
     assert mode(folder / "run") == 0o700
+
+
+@pytest.mark.parametrize("groups", ["viewers", "operators"])
+async def test_a_folder_that_was_closed_to_the_groups_is_opened_again(
+    folder: Path, two_groups: list[str], groups: str
+) -> None:
+    """systemd gives a `RuntimeDirectory=` the mode of the unit, whenever it is reloaded."""
+    settings = Settings(**{groups: two_groups[0]})
+    async with serving(folder / "run", settings=settings) as served:
+        (folder / "run").chmod(0o750)
+        served.bus.look_after_files()
+        assert mode(folder / "run") == 0o711
 
 
 async def test_files_that_are_ours_are_left_alone(served: Served, folder: Path) -> None:
