@@ -8,6 +8,7 @@ a job may stumble over, and how that looks.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import sys
 from collections.abc import Iterator
@@ -233,10 +234,20 @@ def _notes(profile: Profile, config: Config, user: str) -> list[str]:
     """What else has to be right for it to work."""
     if profile == "user":
         return ["`loginctl enable-linger` lets it run while you are not logged in"]
-    notes = [f"the user {user} must exist: useradd --system --home-dir {STATE} {user}"]
+    notes = []
+    if not _exists(user):
+        notes.append(f"there is no user {user} yet: useradd --system --home-dir {STATE} {user}")
     for name, folder in (("state_dir", STATE), ("runtime_dir", RUNTIME)):
         if getattr(config.daemon, name) is None:
             notes.append(
                 f'[daemon] {name} = "{folder}" tells `redrive` where the service has its folder'
             )
     return notes
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True

@@ -147,6 +147,15 @@ def test_the_folders_a_config_names_stay_writable(
     assert not [note for note in installed.notes if "state_dir" in note]
 
 
+@pytest.mark.parametrize(("user", "is_told"), [("root", False), ("no-such-user", True)])
+def test_a_user_that_is_missing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, is_told: bool
+) -> None:
+    monkeypatch.setattr(systemd, "SYSTEM_UNITS", tmp_path)
+    notes = install("general", CONFIG, user=user).notes
+    assert any(f"no user {user}" in note for note in notes) == is_told
+
+
 def test_homes_and_the_strict_unit_do_not_go_together() -> None:
     config = replace(CONFIG, path="/home/anna/config.toml")
     with pytest.raises(UsageProblem, match="is in a home"):
