@@ -182,8 +182,8 @@ class PythonRunner:
         report = said.report(report)
         ended_at = end_of(report, attempt)
         too_long = report.wrote and self._cut_output(job)
-        if report.progress is not None:
-            self._signs.last(job, ended_at, to_json(said.progress(*report.progress)))
+        progress = None if report.progress is None else to_json(said.progress(*report.progress))
+        self._signs.last(job, ended_at, progress)
         # Who swallows the exception that ends it has ended all the same.
         is_ended = attempt is not None and attempt.ending not in (None, Ending.DRAIN)
         if report.outcome == "done" and not too_long and not is_ended:

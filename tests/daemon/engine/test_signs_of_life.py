@@ -33,6 +33,9 @@ preload = ["quiet"]
 python = "quiet:work"
 heartbeat = {{ from = "job", every = "100ms", stalled_after = "400ms" }}
 grace = "100ms"
+[tasks.brief]
+python = "quiet:brief"
+heartbeat = {{ from = "job", every = "1ms", stalled_after = "1s" }}
 """
 QUIET = """
 import time
@@ -42,6 +45,10 @@ def work(beats):
     for _ in range(beats):
         redrive.current_job().heartbeat()
     time.sleep(1.5)
+
+def brief():
+    time.sleep(0.01)
+    redrive.current_job().heartbeat()
 """
 
 
@@ -82,3 +89,12 @@ async def test_a_handler_that_never_beats_is_expected_to_by_nobody(folder: Path)
         assert (await bench.ended(once)).state is JobState.DEAD
         assert "action_stalled" not in await bench.told(never)
         assert "action_stalled" in await bench.told(once)
+
+
+async def test_the_last_beat_of_a_brief_job_is_kept_with_its_end(folder: Path) -> None:
+    async with running(folder, TASKS) as bench:
+        [id] = await bench.enqueue("brief")
+        job = await bench.ended(id)
+        assert job.heartbeat_at is not None
+        assert job.started_at is not None
+        assert job.heartbeat_at > job.started_at

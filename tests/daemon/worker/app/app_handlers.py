@@ -355,15 +355,15 @@ def low_descriptors() -> object:
         found = {int(name) for name in os.listdir(folder)} - {0, 1, 2, folder}
     finally:
         os.close(folder)
-    return sorted(fd for fd in found if fd < 200 and _is_open(fd))
+    return sorted(fd for fd in found if fd < 200 and _is_open_by_us(fd))
 
 
-def _is_open(fd: int) -> bool:
+def _is_open_by_us(fd: int) -> bool:
     try:
-        os.fstat(fd)
+        # Some builds of libffi, on which ctypes stands, keep a descriptor of their own library.
+        return ".so" not in os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
         return False  # it was for the listing
-    return True
 
 
 def _descriptors_of(kind: str) -> list[int]:
