@@ -50,7 +50,7 @@ class Redrives(Loop):
         self._clock = clock
         self._under_way: dict[int, int] = {}  # requeued job → its redrive
         self._settled: list[Settled] = []
-        self._begun_at: dict[int, int] = {}  # since when a redrive keeps its pace
+        self._next_at: dict[int, int] = {}  # when the pace of a redrive lets the next one through
 
     async def start(self) -> None:
         self._settled = await self._store.read(redrives.ended)
@@ -117,7 +117,8 @@ class Redrives(Loop):
     async def run_once(self) -> bool:
         await self._note_settled()
         if not self._is_leader():
-            self._under_way.clear()  # the leader watches them
+            self._under_way.clear()  # the leader watches them, and keeps their pace
+            self._next_at.clear()
             return False
         again = False
         active = await self._store.read(redrives.active)
@@ -131,6 +132,8 @@ class Redrives(Loop):
         """The next step of one redrive; True if there is another at once."""
         if await self._stop_if_failing(row):
             return False
+        if row.state != "running":
+            self._next_at.pop(row.id, None)  # a pause is not made up for
         match row.state:
             case "canary":
                 return await self._canary(row)
@@ -163,34 +166,43 @@ class Redrives(Loop):
         return True
 
     async def _requeue_some(self, row: RedriveRow) -> bool:
-        allowed = self._allowance(row)
+        pace = parse_limit(row.options.get("pace"))
+        allowed = self._unpaced(row) if pace is None else await self._paced(row, *pace)
         if allowed <= 0:
             return False
         acted = await self.requeue(row, min(PORTION, allowed))
         if acted:
+            if pace is not None:
+                count, per = pace
+                self._next_at[row.id] += sum(each.refused is None for each in acted) * per // count
             return True
         await self._store.submit(
             redrives.change, Change(redrive=row.id, state="watching", event="redrive_requeued")
         )
         return True
 
-    def _allowance(self, row: RedriveRow) -> int:
-        """How many it lets through now; when its pace lets none, the timer knows when."""
-        pace = parse_limit(row.options.get("pace"))
-        if pace is None and row.options.get("stop_at") is not None:
-            # What is judged by its ends must not be under way as a whole before the first.
-            ended = row.succeeded + row.failed
-            return max(ENOUGH, ended) - (row.requeued - ended)
-        if pace is None:
+    def _unpaced(self, row: RedriveRow) -> int:
+        if row.options.get("stop_at") is None:
             return PORTION
-        count, per = pace
+        # What is judged by its ends must not be under way as a whole before the first.
+        ended = row.succeeded + row.failed
+        return max(ENOUGH, ended) - (row.requeued - ended)
+
+    async def _paced(self, row: RedriveRow, count: int, per: int) -> int:
+        """How many its pace lets through now; where it lets none, the timer knows when."""
+        every = per // count
         now = self._clock.now()
-        begun = self._begun_at.setdefault(row.id, now - per * row.requeued // count)
-        due = (now - begun) * count // per + 1 - row.requeued
-        if due <= 0:
-            next_at = begun + per * row.requeued // count
+        next_at = self._next_at.get(row.id)
+        if next_at is None:  # it begins, or goes on: at its pace since the last one
+            last = await self._store.read(redrives.last_requeued, row.id)
+            next_at = max(now, (last or 0) + every)
+        # Of the time in which the machine stood still, or by which its clock was set, no more than
+        # a moment is made up for.
+        self._next_at[row.id] = next_at = min(max(next_at, now - SECOND), now + every)
+        if next_at > now:
             self._timers.at(f"redrive {row.id}", max(next_at, now + SECOND // 100), self.wake)
-        return due
+            return 0
+        return (now - next_at) * count // per + 1
 
     async def requeue(self, row: RedriveRow, n: int) -> list[Acted]:
         """The next `n` of a redrive; an empty answer means that all have had their turn."""
@@ -234,7 +246,7 @@ class Redrives(Loop):
 
     def _forget(self, id: int) -> None:
         self._keep(set(self._under_way.values()) - {id})
-        self._begun_at.pop(id, None)
+        self._next_at.pop(id, None)
 
     def _keep(self, ids: Container[int]) -> None:
         self._under_way = {job: of for job, of in self._under_way.items() if of in ids}

@@ -179,6 +179,19 @@ def _requeue(unit: Unit, portion: Portion) -> list[Acted]:
     return acted
 
 
+def last_requeued(connection: Connection, id: int) -> int | None:
+    """When a redrive has requeued something the last time: it takes its jobs in their order."""
+    found = connection.execute(
+        text(
+            "SELECT jobs.manual_at FROM redrive_jobs JOIN jobs ON jobs.id = redrive_jobs.job"
+            " WHERE redrive_jobs.redrive = :id AND redrive_jobs.outcome <> 'skipped'"
+            " ORDER BY redrive_jobs.job DESC LIMIT 1"
+        ),
+        {"id": id},
+    ).scalar()
+    return None if found is None else int(found)
+
+
 def settle(unit: Unit, items: Sequence[Settled]) -> list[None]:
     """Note how requeued jobs have ended; whoever notes it first is counted."""
     source = unit.database.rows("redrive bigint", "job bigint", "outcome")
@@ -219,10 +232,11 @@ def change(unit: Unit, changes: Sequence[Change]) -> list[bool]:
 
 
 def _change(unit: Unit, each: Change) -> bool:
+    is_new = "true" if each.options is not None else "state <> :state"
     changed = unit.execute(
         "UPDATE redrives SET state = :state, why = coalesce(:why, why),"
         " options = coalesce(:options, options), finished_at = :finished_at"
-        " WHERE id = :id AND state <> :state"
+        f" WHERE id = :id AND {is_new}"
         # What has ended stays so, whoever had begun its next step; but it can be undone.
         f" AND ({_IS_ACTIVE} OR :state = 'undone')",
         id=each.redrive,
@@ -233,7 +247,13 @@ def _change(unit: Unit, each: Change) -> bool:
     ).rowcount
     if changed:
         skips = _skips(unit.connection, each.redrive)
-        data = {"redrive": each.redrive, "by": each.by, "why": each.why, "skips": skips or None}
+        data = {
+            "redrive": each.redrive,
+            "by": each.by,
+            "why": each.why,
+            "pace": each.options.get("pace") if each.options is not None else None,
+            "skips": skips or None,
+        }
         unit.emit(each.event, data={k: v for k, v in data.items() if v is not None})
     return bool(changed)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,10 @@ from redrive.protocol.commands import (
 from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives, runs
-from redrived.store.redrives import Change, change
+from redrived.engine.engine import Engine
+from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.redrives import Change, active, change
+from support.clock import FakeClock
 from support.databases import postgresql_url
 from support.engine import TESTER, Bench, running
 from support.engines import an_engine
@@ -286,6 +291,76 @@ async def test_an_undo_that_comes_too_late_is_refused_and_changes_nothing(tmp_pa
         with pytest.raises(WrongState, match="nothing to take back"):
             await redrives.undo(bench.engine, TESTER, Undo(redrive=acted.redrive))
         assert (await row(bench)).state == "done"
+
+
+async def requeued(engine: Engine) -> int:
+    """How many there are once all that may go now has gone."""
+    while await engine.redrives.run_once():
+        pass
+    [row] = await engine.store.read(active)
+    return row.requeued
+
+
+@asynccontextmanager
+async def two_a_second(folder: Path, clock: FakeClock) -> AsyncIterator[Engine]:
+    """A redrive of 100 jobs of which the first has been requeued; its steps are taken by hand."""
+    async with an_engine(folder, CONFIG, clock=clock) as engine:
+        jobs = [NewJob(task="check", queue="default") for _ in range(100)]
+        await engine.store.submit(enqueue, Order(jobs=jobs))
+        await acting.act(engine, TESTER, Act(verb="cancel", where="task:check"))
+        wish = Act(verb="requeue", where="state:cancelled", pace="2/s")
+        await acting.act(engine, TESTER, wish)
+        assert await requeued(engine) == 1
+        yield engine
+
+
+async def test_a_pace_is_kept_also_where_somebody_looks_late(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with two_a_second(tmp_path, clock) as engine:
+        for seconds, so_many in ((0.4, 1), (0.2, 2), (0.8, 3), (0.1, 4)):
+            clock.move(seconds)
+            assert await requeued(engine) == so_many
+
+
+async def test_a_pause_is_not_made_up_for(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with two_a_second(tmp_path, clock) as engine:
+        await engine.redrives.control(1, "pause", "tester")
+        assert await requeued(engine) == 1
+        clock.move(3600)
+        await engine.redrives.control(1, "resume", "tester")
+        assert await requeued(engine) == 2
+
+
+async def test_a_faster_pace_holds_from_now_on(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with two_a_second(tmp_path, clock) as engine:
+        clock.move(0.2)
+        await engine.redrives.control(1, "resume", "tester", "10/s")
+        assert await requeued(engine) == 1
+        clock.move(0.1)
+        assert await requeued(engine) == 2
+
+
+@pytest.mark.parametrize("seconds", [86_400, -86_400], ids=["stood still", "was set back"])
+async def test_a_clock_that_jumps_changes_little(tmp_path: Path, seconds: float) -> None:
+    clock = FakeClock()
+    async with two_a_second(tmp_path, clock) as engine:
+        clock.move(seconds)
+        assert await requeued(engine) <= 1 + 3
+        clock.move(0.5)
+        assert 2 <= await requeued(engine) <= 1 + 3 + 1
+
+
+async def test_a_restart_keeps_the_pace(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with two_a_second(tmp_path, clock):
+        pass
+    clock.move(0.3)
+    async with an_engine(tmp_path, CONFIG, clock=clock) as engine:
+        assert await requeued(engine) == 1
+        clock.move(0.2)
+        assert await requeued(engine) == 2
 
 
 async def test_a_restart_goes_on_with_it(tmp_path: Path) -> None:
