@@ -234,7 +234,7 @@ def _notes(profile: Profile, config: Config, user: str) -> list[str]:
     """What else has to be right for it to work."""
     if profile == "user":
         return ["`loginctl enable-linger` lets it run while you are not logged in"]
-    notes = []
+    notes: list[str] = []
     if not _exists(user):
         notes.append(f"there is no user {user} yet: useradd --system --home-dir {STATE} {user}")
     for name, folder in (("state_dir", STATE), ("runtime_dir", RUNTIME)):
