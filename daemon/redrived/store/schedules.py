@@ -104,13 +104,14 @@ def _fire_slot(unit: Unit, item: Fire, slot: Slot) -> Fired | None:
         if running is not None or not _claim(unit, item.schedule, slot.at):
             return None
         return _start(unit, item, slot)
-    outcome = "fired" if running is None else _outcome_of_overlap(unit, item)
+    outcome = _outcome(unit, item, running)
     if not _note(unit, item.schedule, slot.at, outcome):
         return None
-    if running is None:
+    if outcome == "fired":
         return _start(unit, item, slot)
     if outcome == "skipped":
-        _tell_missed(unit, item, slot=iso(slot.at), why=f"{running} still runs")
+        why = f"{running} still runs" if running else "earlier slots still wait"
+        _tell_missed(unit, item, slot=iso(slot.at), why=why)
     return None
 
 
@@ -168,13 +169,16 @@ def _running(unit: Unit, schedule: str) -> str | None:
     return f"job {job}" if job is not None else f"r{run}"
 
 
-def _outcome_of_overlap(unit: Unit, item: Fire) -> str:
-    if item.overlap == "skip":
-        return "skipped"
+def _outcome(unit: Unit, item: Fire, running: str | None) -> str:
+    """What becomes of a slot that is due; where slots queue, none passes those that wait."""
+    if item.overlap != "queue":
+        return "fired" if running is None else "skipped"
     queued = unit.execute(
         "SELECT count(*) FROM slots WHERE schedule = :schedule AND outcome = 'queued'",
         schedule=item.schedule,
     ).scalar()
+    if running is None and not queued:
+        return "fired"
     return "queued" if queued < item.most_queued else "skipped"
 
 

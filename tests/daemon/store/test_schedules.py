@@ -86,6 +86,14 @@ def test_queued_slots_fire_one_after_the_other(ground: Ground) -> None:
     assert outcomes(ground) == ["fired", "fired", "queued"]
 
 
+def test_a_slot_does_not_pass_those_that_wait(ground: Ground) -> None:
+    [first] = ground.do(fire, due(ground, overlap="queue"))
+    ground.do(fire, due(ground, 1, overlap="queue"))
+    ground.do(act, Act(verb="cancel", jobs=[first.job], by="tester"))
+    assert ground.do(fire, due(ground, 2, overlap="queue")) == []
+    assert outcomes(ground) == ["fired", "queued", "queued"]
+
+
 def test_no_more_slots_wait_than_are_allowed(ground: Ground) -> None:
     for after in range(4):
         ground.do(fire, due(ground, after, overlap="queue", most_queued=2))
