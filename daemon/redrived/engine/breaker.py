@@ -27,7 +27,7 @@ class Breakers:
     def __init__(
         self, store: Store, definitions: Definitions, timers: Timers, clock: Clock
     ) -> None:
-        self.definitions = definitions
+        self._definitions = definitions
         self._store = store
         self._timers = timers
         self._clock = clock
@@ -37,6 +37,17 @@ class Breakers:
 
     async def start(self) -> None:
         await self.read()
+        self.use(self._definitions)
+
+    def use(self, definitions: Definitions) -> None:
+        """Go on by these settings: what has none is closed, what waits for too long waits anew."""
+        self._definitions = definitions
+        for breaker in self.all():
+            settings = self._settings(breaker.task)
+            if settings is None:
+                self._change(replace(breaker, state="closed", why="its task has no breaker"))
+            elif breaker.state == "open" and breaker.probe_at > self._next_probe(settings):
+                self._wait(breaker, settings)
 
     async def read(self) -> None:
         """Take over what other nodes have made of them, unless changes of ours are under way."""
@@ -69,8 +80,7 @@ class Breakers:
 
     def note(self, task: str, *, failed_transiently: bool, n: int = 1) -> None:
         """Attempts of the task have ended."""
-        definition = self.definitions.tasks.get(task)
-        settings = definition.task.breaker if definition else None
+        settings = self._settings(task)
         if settings is None:
             return
         breaker = self._open.get(task)
@@ -83,6 +93,10 @@ class Breakers:
                 self._count(task, settings, failed_transiently, n - 1)
         elif breaker.state == "probing":
             self._wait(breaker, settings)
+
+    def _settings(self, task: str) -> Settings | None:
+        definition = self._definitions.tasks.get(task)
+        return definition.task.breaker if definition else None
 
     def _count(self, task: str, settings: Settings, failed: bool, n: int) -> None:
         window = self._windows.get(task)
@@ -98,10 +112,12 @@ class Breakers:
         self._wait(opened, settings)
 
     def _wait(self, breaker: Breaker, settings: Settings) -> None:
-        probe_at = self._clock.now() + round(settings.probe_every * SECOND)
-        waiting = replace(breaker, state="open", probe_at=probe_at)
+        waiting = replace(breaker, state="open", probe_at=self._next_probe(settings))
         self._change(waiting)
         self._probe_later(waiting)
+
+    def _next_probe(self, settings: Settings) -> int:
+        return self._clock.now() + round(settings.probe_every * SECOND)
 
     def _probe_later(self, breaker: Breaker) -> None:
         self._timers.at(f"probe {breaker.task}", breaker.probe_at, self._probe(breaker.task))

@@ -232,7 +232,7 @@ class Engine:
     def define(self, definitions: Definitions) -> None:
         """Let every part ask these definitions from now on."""
         self.definitions = definitions
-        self.breakers.definitions = definitions
+        self.breakers.use(definitions)
         self.settler.definitions = definitions
         self.dispatcher.use(definitions)
         self.redrives.definitions = definitions

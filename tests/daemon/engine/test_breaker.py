@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from redrive.lifecycle import JobState
 from redrived.engine.window import PARTS, Window
 from redrived.store.settle import Completed
-from support.engine import running
+from support.engine import Bench, running
 from support.engines import an_engine
 
-CONFIG = """
+BREAKER = 'breaker = { share = 0.5, window = "1m", probe_every = "100ms", at_least = 3 }'
+CONFIG = f"""
 [retry.quick]
 max_attempts = 50
 delays = ["10ms"]
@@ -20,7 +23,7 @@ jitter = 0
 command = "test -e up || exit 75"
 retry = "quick"
 concurrency = 2
-breaker = { share = 0.5, window = "1m", probe_every = "100ms", at_least = 3 }
+{BREAKER}
 """
 
 
@@ -49,6 +52,40 @@ async def test_an_open_breaker_is_still_open_after_a_restart(tmp_path: Path) -> 
         assert bench.engine.breakers.is_open("call")
         assert not bench.engine.breakers.is_probing("call")
         assert bench.engine.dispatcher.room().tasks == {}
+
+
+@pytest.mark.parametrize("by", ["reload", "restart"])
+async def test_a_breaker_that_the_config_has_no_more_keeps_nothing_back(
+    tmp_path: Path, by: str
+) -> None:
+    slow = BREAKER.replace("100ms", "1h")
+    async with running(tmp_path, CONFIG.replace(BREAKER, slow)) as bench:
+        ids = await bench.enqueue("call", 4)
+        await bench.event("breaker_opened")
+        if by == "reload":
+            await reload(bench, tmp_path, slow, "")
+            await bench.event("breaker_closed")
+
+    async with running(tmp_path, CONFIG.replace(BREAKER, "")) as bench:
+        assert bench.engine.breakers.all() == []
+        (tmp_path / "up").touch()
+        for id in ids:
+            assert (await bench.ended(id)).state is JobState.DONE
+
+
+async def test_an_open_breaker_probes_at_the_pace_of_today(tmp_path: Path) -> None:
+    async with running(tmp_path, CONFIG.replace("100ms", "1h")) as bench:
+        await bench.enqueue("call", 4)
+        await bench.event("breaker_opened")
+        (tmp_path / "up").touch()
+        await reload(bench, tmp_path, "1h", "100ms")
+        await bench.event("breaker_closed")
+
+
+async def reload(bench: Bench, folder: Path, old: str, new: str) -> None:
+    file = folder / "config.toml"
+    file.write_text(file.read_text().replace(old, new))
+    await bench.engine.reloader.reload(dry_run=False, by="tester")
 
 
 async def test_each_of_many_successes_that_are_told_together_counts(tmp_path: Path) -> None:
