@@ -92,6 +92,7 @@ async def test_a_key_is_refused_once_when_the_job_under_the_cursor_has_left_the_
             replace(job, state=DONE) if job.id == 235 else job for job in stage.source.jobs
         ]
         await news(stage)
+        await news(stage)  # however long ago it left
 
         await stage.press("r")
         assert stage.source.commanded == []
@@ -99,6 +100,17 @@ async def test_a_key_is_refused_once_when_the_job_under_the_cursor_has_left_the_
 
         await stage.press("r")
         assert stage.source.commanded == [Act(verb="requeue", ids=["227"], expected="dead")]
+
+
+async def test_a_job_that_the_operator_sent_away_is_not_missed() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        await stage.press("r")
+        await news(stage)
+        await stage.press("r")
+        assert [act.ids for act in stage.source.commanded] == [["235"], ["227"]]
 
 
 async def test_a_filter_is_typed_completed_and_applied() -> None:

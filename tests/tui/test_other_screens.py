@@ -96,6 +96,20 @@ async def test_a_running_redrive_shows_its_progress_and_can_be_steered() -> None
         ]
 
 
+async def test_a_redrive_is_steered_whatever_has_become_of_the_cause_under_the_cursor() -> None:
+    source = incident.source()
+    source.redrives = [incident.redrive()]
+    async with on_stage(source) as stage:
+        await stage.press("3")
+        stage.source.groups = stage.source.groups[1:]
+        stage.console.pane.reread()
+        await stage.settle()
+        await stage.press("p")
+        assert stage.source.commanded == [ControlRedrive(redrive=4, verb="pause")]
+        await stage.press("r")
+        assert "is no longer in this list" in stage.toasts[-1]
+
+
 async def test_a_redrive_that_was_stopped_says_so_for_a_while() -> None:
     source = incident.source()
     stopped = replace(
@@ -137,6 +151,18 @@ async def test_a_run_shows_its_steps_and_a_step_its_error() -> None:
         assert "✗ failed" in stage.line_with("r8")
         assert "OperationalError: could not connect to db2" in stage.line_with("203")
         assert "parse failed" in stage.text
+
+
+async def test_the_step_of_a_run_that_has_left_the_list_is_not_taken_for_that_of_another() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "down", "enter")
+        assert "r8" in stage.line_with(">")
+        stage.source.runs = [run for run in stage.source.runs if run.id != "r8"]
+        stage.console.pane.reread()
+        await stage.settle()
+        await stage.press("r")
+        assert stage.source.commanded == []
+        assert "r8 is no longer in this list" in stage.toasts[-1]
 
 
 async def test_enter_on_a_step_opens_its_job_and_escape_returns() -> None:

@@ -208,7 +208,8 @@ class DeadPane(Pane):
         if (row := self.redrives.current) is None:
             self.post_message(self.Said("no redrive is under way"))
             return
-        self.ask(Intent(verb=verb, selection=Named(kind="redrive", name=str(row.id))))
+        selection = Named(kind="redrive", name=str(row.id))
+        self.ask(Intent(verb=verb, selection=selection), self.redrives)
 
     def action_copy(self) -> None:
         if (group := self.table.current) is not None:

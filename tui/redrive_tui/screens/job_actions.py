@@ -17,7 +17,7 @@ from redrive_tui.reading import why_lines
 from redrive_tui.screens.pane import Pane
 from redrive_tui.verbs import VERBS, applies
 from redrive_tui.widgets.dialogs import Choice, Page
-from redrive_tui.wishes import Ids, Selection
+from redrive_tui.wishes import Fate, Ids, Selection
 
 
 class JobActions(Pane):
@@ -46,6 +46,11 @@ class JobActions(Pane):
     def ids(jobs: Sequence[Job]) -> Ids | None:
         expected = {str(job.id): job.state for job in jobs}
         return Ids(ids=tuple(expected), expected=expected) if expected else None
+
+    def settled(self, intent: Intent, fate: Fate) -> None:
+        table = self.meant_table()
+        if table is not None and isinstance(intent.selection, Ids):
+            table.send_away({int(one) for one in fate.done})
 
     def action_act(self, verb: str) -> None:
         selection = self.selection()

@@ -289,6 +289,9 @@ class JobsPane(JobActions):
             return table.pages.known(table.in_view())
         return table.marked_jobs or super().chosen_jobs()
 
+    def meant_table(self) -> Table:
+        return self.table
+
     def selection(self) -> Selection | None:
         if self.table.all_marked:
             return Matching(where=self.list.where, number=self.table.pages.total)
@@ -299,6 +302,7 @@ class JobsPane(JobActions):
 
     def settled(self, intent: Intent, fate: Fate) -> None:
         """What was done loses its mark; what was not keeps it."""
+        super().settled(intent, fate)
         if isinstance(intent.selection, Ids):
             self.table.unmark([int(one) for one in fate.done])
         elif fate.word == "done":

@@ -238,7 +238,8 @@ class RunsPane(Pane):
             self.post_message(self.Said("there is no run under the cursor"))
             return
         step = self.steps.current.name if self.steps.has_focus and self.steps.current else None
-        self.ask(Intent(verb="requeue", selection=Ids(ids=(run.id,)), options=Options(step=step)))
+        selection = Ids(ids=(run.id,))
+        self.ask(Intent(verb="requeue", selection=selection, options=Options(step=step)), self.runs)
 
     def action_copy(self) -> None:
         if (run := self.runs.current) is not None:

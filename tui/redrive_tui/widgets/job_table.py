@@ -68,7 +68,8 @@ class JobTable(Table):
         self.resized()
         if anchor is not None:
             place = self.pages.place_of(anchor.id)
-            self.lost = anchor.id if place is None else None
+            if place is None:
+                self.lose(anchor.id)
             self.put_cursor(self.cursor if place is None else place, screen_row=screen_row)
         self._want()
         self.repaint()

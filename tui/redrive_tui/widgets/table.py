@@ -7,7 +7,7 @@ height on the screen; if that thing is gone, the next key that acts is refused o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -75,7 +75,9 @@ class Table(Lines, can_focus=True):
         self.empty = empty  # what stands where no row is
         self.header_lines = 1 if header else 0
         self.points = True  # at the row of the cursor, also while others have the keyboard
-        self.lost: Hashable = None  # what the cursor was on, when that has left the list
+        # What the cursor was on, when that has left the list and nobody has noticed yet.
+        self.lost: Hashable = None
+        self._sent_away: Collection[Hashable] = ()
 
     # What a subclass knows.
 
@@ -161,6 +163,17 @@ class Table(Lines, can_focus=True):
     def screen_row(self) -> int:
         return self.cursor - self.scroll_offset.y
 
+    def lose(self, what: Hashable) -> None:
+        """The row under the cursor has left the list."""
+        if what not in self._sent_away:
+            self.lost = what
+
+    def send_away(self, keys: Collection[Hashable]) -> None:
+        """The operator did something to these: that they leave the list is no surprise."""
+        self._sent_away = keys
+        if self.lost in keys:
+            self.lost = None
+
     def validate_cursor(self, row: int) -> int:
         return max(0, min(row, self.row_count() - 1))
 
@@ -239,13 +252,15 @@ class RecordTable(Table, Generic[Row]):
         places = {self._key(row): index for index, row in enumerate(self.rows)}
         if before is not None:
             place = places.get(self._key(before))
-            self.lost = self._key(before) if place is None else None
+            if place is None:
+                self.lose(self._key(before))
             self.put_cursor(self.cursor if place is None else place, screen_row=screen_row)
         self.repaint()
 
     def forget(self) -> None:
         """What was shown is not about this any more; what is, nobody has said yet."""
         self.show([])
+        self.lost = None
         self._is_known = False
 
     @property
