@@ -110,7 +110,9 @@ async def test_a_job_that_the_operator_sent_away_is_not_missed() -> None:
         await stage.press("r")
         await news(stage)
         await stage.press("r")
-        assert [act.ids for act in stage.source.commanded] == [["235"], ["227"]]
+        assert stage.source.commanded == [
+            Act(verb="requeue", ids=[job], expected="dead") for job in ("235", "227")
+        ]
 
 
 async def test_a_filter_is_typed_completed_and_applied() -> None:

@@ -185,6 +185,18 @@ async def test_a_batch_shows_its_phases_and_its_gate_and_enter_its_runs() -> Non
         assert "Runs 3" in stage.text
 
 
+async def test_a_key_on_a_batch_is_not_for_the_run_that_is_not_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSH_TTY", "/dev/pts/0")  # what is copied goes through the terminal
+    async with on_stage() as stage:
+        await stage.press("4", "down", "]", "r")
+        assert stage.source.commanded == []
+        assert "open it for its runs" in stage.toasts[-1]
+        await stage.press("y")
+        assert stage.console.clipboard == stage.source.batches[0].name
+
+
 async def test_the_runs_of_a_batch_are_read_although_all_of_them_are_just_being_read() -> None:
     async with on_stage() as stage:
         await stage.press("4", "]")

@@ -106,7 +106,7 @@ class RunsPane(Pane):
             self.runs.show(self.all_runs)
         self.batches.show(self.all_batches)
         self._show_steps()
-        batches = self.has_class("-batches")
+        batches = self.shows_batches
         more_batches = len(self.all_batches) >= BATCHES_SHOWN
         runs = self.runs.rows
         left: Line = [
@@ -228,11 +228,21 @@ class RunsPane(Pane):
 
     def action_tab(self, step: int) -> None:
         self.toggle_class("-batches")
-        (self.batches if self.has_class("-batches") else self.runs).focus()
+        (self.batches if self.shows_batches else self.runs).focus()
         self.catch_up()
+
+    @property
+    def shows_batches(self) -> bool:
+        return self.has_class("-batches")
+
+    def impossible(self) -> set[str]:
+        return {"run.resume"} if self.shows_batches else set()
 
     def action_resume(self) -> None:
         """From the step under the cursor, or where the run stopped."""
+        if self.shows_batches:
+            self.post_message(self.Said("a batch is not resumed as a whole: open it for its runs"))
+            return
         run = self.runs.current
         if run is None:
             self.post_message(self.Said("there is no run under the cursor"))
@@ -242,7 +252,10 @@ class RunsPane(Pane):
         self.ask(Intent(verb="requeue", selection=selection, options=Options(step=step)), self.runs)
 
     def action_copy(self) -> None:
-        if (run := self.runs.current) is not None:
+        batch, run = self.batches.current, self.runs.current
+        if self.shows_batches and batch is not None:
+            self.post_message(self.Copied(batch.name))
+        elif not self.shows_batches and run is not None:
             self.post_message(self.Copied(run.id))
 
 
