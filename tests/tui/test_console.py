@@ -151,6 +151,22 @@ async def test_a_lost_link_keeps_the_data_and_says_how_old_it_is() -> None:
         assert stage.console.panes.has_class("-stale")
 
 
+async def test_a_screen_that_was_read_before_there_was_news_is_as_old_as_its_reading() -> None:
+    async with on_stage() as stage:
+        await stage.press("4", "1")
+        stage.clock.move(60)
+        mirror = stage.console.mirror
+        mirror.apply([Event(seq=mirror.seq + 1, at=incident.NOW, type="step_started", job=1)])
+        await stage.settle()
+        mirror.relink("lost")
+        stage.source.lost = True
+        stage.clock.move(12)
+        await stage.press("4")
+        assert "what you see is 1m12s old" in stage.text
+        await stage.press("1")
+        assert "what you see is 12s old" in stage.text
+
+
 async def test_what_waits_comes_no_nearer_while_nobody_tells() -> None:
     async with on_stage() as stage:
         await stage.press("2")

@@ -65,7 +65,7 @@ def test_words_on_screen_are_those_of_an_operator() -> None:
         (252, "4m12s"),
         (3780, "1h03m"),
         (273_600, "3d04h"),
-        (-5, "-5.0s"),
+        (-5, "0.0s"),
     ],
 )
 def test_a_duration_has_at_most_two_units(seconds: float, shown: str) -> None:

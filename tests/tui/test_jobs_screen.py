@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from redrive.clock import SECOND
 from redrive.lifecycle import DEAD, DONE, LEASED
 from redrive.models import Event, Job, Progress
 from redrive.protocol.announcements import JobVitals
@@ -69,6 +70,18 @@ async def test_a_running_job_shows_how_far_it_is_between_two_readings() -> None:
         await stage.settle()
 
         assert "50%" in stage.line_with(" long ")
+
+
+async def test_a_row_that_is_read_after_the_picture_was_taken_has_lasted_nothing() -> None:
+    async with on_stage() as stage:
+        later = incident.NOW + 30 * SECOND
+        stage.source.jobs += [
+            Job(id=241, task="long", queue="mail", state=LEASED, started_at=later),
+            Job(id=242, task="short", queue="mail", state=DONE, finished_at=later),
+        ]
+        await stage.press("2")
+        assert " 0.0s " in stage.line_with(" long ")
+        assert " 0s ago " in stage.line_with(" short ")
 
 
 async def test_the_cursor_stays_on_its_job_when_newer_ones_arrive() -> None:

@@ -28,6 +28,18 @@ def test_the_time_is_the_daemons_even_where_this_clock_is_wrong() -> None:
     assert seen.now() == incident.NOW + round(2.5 * SECOND)
 
 
+def test_nothing_grows_older_because_nobody_tells() -> None:
+    clock = FakeClock()
+    seen = Mirror(clock)
+    seen.load(incident.status())
+    clock.move(1)
+    seen.heard()
+    clock.move(60)
+    assert seen.as_of == incident.NOW + SECOND
+    seen.relink("lost")
+    assert seen.as_of == incident.NOW + SECOND
+
+
 def test_events_that_were_missed_are_a_gap_of_known_size() -> None:
     seen = mirror()
     seen.apply([event(10), event(11), event(20)])

@@ -152,11 +152,13 @@ class Console(App[None]):
     def show_frame(self) -> None:
         width = self.size.width
         now, link = self.mirror.clock.monotonic(), self.mirror.link
-        dated = (int(now), link.word, link.is_fresh(now), width, self.pane.standstill)
+        dated = (int(now), link.word, link.is_fresh(now), width, self._here, self.pane.standstill)
         if dated != self._dated:  # an age in tenths would keep the line busy for nothing
             self._dated = dated
             self.header.lines = [self._header(width)]
-            self.banner.lines = frame.banner(self.mirror, self.source.address, self.settings.look)
+            self.banner.lines = frame.banner(
+                self.mirror, self.source.address, self.settings.look, self.pane.age
+            )
         tab = "jobs" if self._here.screen == "job" else self._here.screen
         self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
         self.hints.lines = [

@@ -128,9 +128,11 @@ def word_of(state: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in at most two units: 0.9s, 41s, 4m12s, 1h03m, 3d04h."""
-    if seconds < 0:
-        return f"-{duration(-seconds)}"
+    """A length of time in at most two units: 0.9s, 41s, 4m12s, 1h03m, 3d04h.
+
+    What began after the picture was taken, or before a clock was set back, has lasted nothing.
+    """
+    seconds = max(0.0, seconds)
     if seconds < 10:
         return f"{seconds:.1f}s"
     whole = round(seconds)

@@ -57,8 +57,8 @@ def tabs(mirror: Mirror, active: str, width: int) -> Line:
     return next((line for line in (wide, close) if width_of(line) <= width), short)
 
 
-def banner(mirror: Mirror, address: str, look: Look) -> list[Line]:
-    """While the daemon is out of reach: since when, why, and what that means for what is seen."""
+def banner(mirror: Mirror, address: str, look: Look, seen: float) -> list[Line]:
+    """While the daemon is out of reach: since when, why, and how old what is seen is by now."""
     link = mirror.link
     if link.word == "version":
         return [[(f"{clean(address)}: {clean(link.detail)}", "error")]]
@@ -66,13 +66,13 @@ def banner(mirror: Mirror, address: str, look: Look) -> list[Line]:
         return []
     age = link.age(mirror.clock.monotonic())
     since = look.time(mirror.now() - int(age * SECOND))
-    seen = (
+    meaning = (
         "nothing is known of it yet"
         if link.heard is None
-        else f"what you see is {duration(age)} old"
+        else f"what you see is {duration(seen)} old"
     )
     return [
-        [(f"cannot reach {clean(address)} since {since}", "error"), (f" · {seen}", "warning")],
+        [(f"cannot reach {clean(address)} since {since}", "error"), (f" · {meaning}", "warning")],
         [(clean(link.detail), "dim")],
     ]
 

@@ -34,7 +34,7 @@ def when(job: Job, now: int, look: Look, word: str) -> Line:
     if job.state is JobState.LEASED:
         return _running(job, now, look)
     if job.finished_at is not None:
-        return [(ago(job.finished_at, now), "dim")]
+        return [(ago(min(job.finished_at, now), now), "dim")]
     if word == "held":
         return [("until released", "held")]
     if job.available_at is not None and job.available_at > now:

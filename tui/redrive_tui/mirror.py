@@ -47,12 +47,15 @@ class Mirror:
 
     @property
     def as_of(self) -> int:
-        """The instant the picture is true of: now while the link lives, else when last told.
+        """The instant the picture is true of: now while the link is fresh, else when last told.
 
         A node is not late, and a job has not run for longer, because this console does not
         hear of it.
         """
-        return self.now() if self.link.word == "live" or self.status is None else self.status.at
+        link, now = self.link, self.clock.monotonic()
+        if self.status is None or link.heard is None or link.is_fresh(now):
+            return self.now()
+        return self.status.at + int((link.heard - self._told_at) * SECOND)
 
     def meet(self, welcome: Welcome) -> None:
         """Who is there. A new epoch voids everything known before."""

@@ -102,6 +102,7 @@ class Pane(Vertical):
         self._read_at = 0.0
         self._read_took = 0.0
         self._read_seq = -1
+        self._known = (0.0, -1)  # when what is shown was asked for, and up to which event
         self._reading = False
         self._wanted_anew = False  # while it was being read
 
@@ -138,6 +139,15 @@ class Pane(Vertical):
     def knows(self) -> bool:
         """Whether there is anything to show: before the daemon's first word nothing is claimed."""
         return self._has_read and self.desk.mirror.status is not None
+
+    @property
+    def age(self) -> float:
+        """Seconds since what is shown was true; with no news since it was read, it still is."""
+        mirror = self.desk.mirror
+        now = mirror.clock.monotonic()
+        unheard = mirror.link.age(now)
+        read_at, seq = self._known
+        return unheard if seq == mirror.seq else max(unheard, now - read_at)
 
     def catch_up(self) -> None:
         """Show how things are, as far as they are known."""
@@ -211,6 +221,7 @@ class Pane(Vertical):
         try:
             if await self.guarded(self.read()):
                 self._has_read = True
+                self._known = (self._read_at, self._read_seq)
                 if self.is_frozen:
                     self.stand_still()  # with what was just read
             else:
