@@ -12,6 +12,7 @@ import pytest
 
 from redrive.client import follower
 from redrive.clock import SystemClock
+from redrive.models import Event
 from redrive_tui import link as linking
 from redrive_tui.link import Link
 from redrive_tui.mirror import Mirror
@@ -69,6 +70,15 @@ async def test_every_try_since_the_loss_is_counted_and_the_next_word_ends_the_co
             assert mirror.link.retries == 0
             assert mirror.welcome is not None
             assert mirror.welcome.epoch == "two"
+
+
+async def test_what_happened_before_the_console_began_is_told_too(folder: Path) -> None:
+    async with speaking(folder, "one") as peer:
+        many = linking.RECENT + 500
+        peer.log = [Event(seq=seq, at=seq, type="step_started") for seq in range(1, many + 1)]
+        async with following(folder) as mirror:
+            await soon(lambda: len(mirror.events) == linking.RECENT, "the newest are told")
+            assert mirror.dropped == 0
 
 
 async def test_a_daemon_that_tells_nothing_but_answers_is_not_lost(

@@ -22,6 +22,7 @@ from redrive_tui.mirror import Mirror
 
 GATHER = 0.1  # seconds
 STATUS_EVERY = 1.0
+RECENT = 1_000  # events before the console began that are told, too
 
 
 class Link:
@@ -54,11 +55,16 @@ class Link:
     async def _listen(self, mirror: Mirror) -> None:
         while True:
             try:
-                async for told in self._client.follow(vitals=True):
+                after = None if len(mirror.events) else await self._a_while_ago()
+                async for told in self._client.follow(after, vitals=True):
                     await self._take(mirror, told)
             except RedriveError as error:
                 _lose(mirror, error)
             await asyncio.sleep(STATUS_EVERY)
+
+    async def _a_while_ago(self) -> int:
+        """Whoever opens a console does so because of what has happened."""
+        return max(0, (await self._client.events(last=1)).head - RECENT)
 
     async def _take(self, mirror: Mirror, told: Event | Vitals | Resync | Away) -> None:
         match told:
