@@ -93,6 +93,13 @@ def test_a_moment_carries_as_much_date_as_it_needs() -> None:
     assert shown == ["14:13:20", "Sun 14:13", "22 Aug 14:13", "17 Aug 2025"]
 
 
+def test_the_exact_time_of_another_day_tells_the_day_in_as_many_cells() -> None:
+    day = 86_400 * SECOND
+    shown = [LOOK.time_exact(START - days * day, START) for days in (0, 1, 400)]
+
+    assert shown == ["14:13:20.000", "20 Sep 14:13", "17 Aug  2025"]
+
+
 def test_numbers_that_are_estimates_say_so() -> None:
     assert count(12_431) == "12,431"
     assert count(12_431, exact=False) == "≈12,431"

@@ -52,9 +52,9 @@ async def test_of_a_full_log_only_what_is_new_is_wrapped(monkeypatch: pytest.Mon
     async with a_full_wrapped_log() as (stage, pane):
         drawn: list[int] = []
 
-        def counted(event: Event, look: Look) -> Line:
+        def counted(event: Event, now: int, look: Look) -> Line:
             drawn.append(event.seq)
-            return event_line(event, look)
+            return event_line(event, now, look)
 
         monkeypatch.setattr(events, "event_line", counted)
         happen(stage, 5)

@@ -23,15 +23,15 @@ def test_attempts_waits_and_plan_stand_under_each_other() -> None:
     lines = drawn(timeline(incident.detail(), [], NOW, LOOK, 100))
 
     assert lines[2:11] == [
-        "ATT  STARTED        RAN  RESULT                                   NODE      WAIT AFTER",
-        "  1  13:55:03      1.2s  ✗ connection_error: ConnectionResetErr›  w1        15s     ╸",
-        "  2  13:55:19      0.9s  ✗ connection_error: ConnectionResetErr›  w2        2m00s   ╸",
-        "  3  13:57:20       30s  ✗ connection_error: ConnectionResetErr›  w1        16m11s  ━╸",
-        "  4  ~14:14:01           ◷ in 41s                                           2h07m   ━━━━━━━━━━━╸",
-        "  5  ~16:21:20           ◷ in 2h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
-        "  6  ~19:21:20           ◷ in 5h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
-        "  7  ~22:21:20           ◷ in 8h08m                                         3h00m   ━━━━━━━━━━━━━━━━",
-        "  8  ~01:21:20           ◷ in 11h08m, then dead",
+        "ATT  STARTED         RAN  RESULT                                  NODE      WAIT AFTER",
+        "  1  13:55:03       1.2s  ✗ connection_error: ConnectionResetEr›  w1        15s     ╸",
+        "  2  13:55:19       0.9s  ✗ connection_error: ConnectionResetEr›  w2        2m00s   ╸",
+        "  3  13:57:20        30s  ✗ connection_error: ConnectionResetEr›  w1        16m11s  ━╸",
+        "  4  ~14:14:01            ◷ in 41s                                          2h07m   ━━━━━━━━━━━╸",
+        "  5  ~16:21:20            ◷ in 2h08m                                        3h00m   ━━━━━━━━━━━━━━━━",
+        "  6  ~19:21:20            ◷ in 5h08m                                        3h00m   ━━━━━━━━━━━━━━━━",
+        "  7  ~22:21:20            ◷ in 8h08m                                        3h00m   ━━━━━━━━━━━━━━━━",
+        "  8  ~Tue 01:21           ◷ in 11h08m, then dead",
     ]
 
 
@@ -40,8 +40,15 @@ def test_past_and_future_share_one_axis_with_now_in_it() -> None:
     axis = next(line for line in lines if "┃" in line)
 
     assert axis.startswith("13:55:03 ✗")
-    assert axis.endswith("8 ~01:21:20")
+    assert axis.endswith("8 ~Tue 01:21")
     assert [mark for mark in axis if mark in "✗┃45678"][-6:] == ["┃", "4", "5", "6", "7", "8"]
+
+
+def test_an_attempt_of_another_day_is_told_with_its_day() -> None:
+    later = NOW + 3 * 24 * 60 * MINUTE
+    lines = drawn(timeline(incident.detail(), [], later, LOOK, 100))
+
+    assert lines[3].startswith("  1  Mon 13:55 ")
 
 
 def test_nothing_is_wider_than_the_terminal() -> None:

@@ -21,6 +21,7 @@ Span = tuple[str, str]  # a text and its role
 Line = list[Span]
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+YEAR = 365 * DAY
 INDENT = 4  # of what goes on below a line
 
 # East Asian *neutral* characters: their width does not change with the locale.
@@ -89,8 +90,12 @@ class Look(Record, frozen=True, kw_only=True):
     def time(self, instant: int) -> str:
         return self._local(instant).strftime("%H:%M:%S")
 
-    def time_exact(self, instant: int) -> str:
-        return self._local(instant).strftime("%H:%M:%S.%f")[:-3]
+    def time_exact(self, instant: int, now: int) -> str:
+        """To the millisecond today, to the minute on another day; as long either way."""
+        then = self._local(instant)
+        if then.date() == self._local(now).date():
+            return then.strftime("%H:%M:%S.%f")[:-3]
+        return then.strftime("%d %b %H:%M" if abs(now - instant) < YEAR * SECOND else "%d %b  %Y")
 
     def moment(self, instant: int, now: int) -> str:
         """A time of day, with as much of a date as is needed to understand it."""

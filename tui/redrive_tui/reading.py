@@ -77,12 +77,12 @@ def error_lines(error: ErrorRecord | None, look: Look) -> list[Line]:
     return lines
 
 
-def event_line(event: Event, look: Look) -> Line:
+def event_line(event: Event, now: int, look: Look) -> Line:
     """An event in one line; what its data says follows its type."""
     subject = f"{event.job}" if event.job is not None else event.run or ""
     word = word_of(event.state) if event.state else ""
     return [
-        (f"{look.time_exact(event.at)}  ", "dim"),
+        (f"{look.time_exact(event.at, now)}  ", "dim"),
         (f"{clean(event.type, 40):<22}", _event_role(event.type, word)),
         (f"  {clean(subject, 20):<9}", "strong"),
         (f"{event.attempts if event.attempts is not None else '':>3}  ", "dim"),
@@ -90,8 +90,8 @@ def event_line(event: Event, look: Look) -> Line:
     ]
 
 
-def event_lines(events: Sequence[Event], look: Look) -> list[Line]:
-    return [event_line(event, look) for event in events] or [[("no event is kept", "dim")]]
+def event_lines(events: Sequence[Event], now: int, look: Look) -> list[Line]:
+    return [event_line(event, now, look) for event in events] or [[("no event is kept", "dim")]]
 
 
 def is_bad(event: Event) -> bool:

@@ -11,9 +11,9 @@ from redrive_tui.formatting import Line, Look, Span, seconds_between
 def time_axis(reply: JobReply, now: int, look: Look, width: int) -> list[Line]:
     """Two lines: the axis with its marks, and where now is."""
     past = [attempt.started_at for attempt in reply.history if attempt.started_at is not None]
-    first = look.time(past[0]) if past else look.time(now)
+    first = look.moment(past[0] if past else now, now)
     last = reply.plan[-1]
-    end = f" {'~' if last.approximate else ''}{look.time(last.at)}"
+    end = f" {'~' if last.approximate else ''}{look.moment(last.at, now)}"
     room = max(20, width - len(first) - len(end) - 2)
     middle = room // 3 if past else 0
     line, dots, here = ("-", ".", "|") if look.ascii else ("─", "┄", "┃")

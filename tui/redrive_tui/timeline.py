@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from redrive.lifecycle import JobState
 from redrive.models import Attempt, Event, Json
 from redrive.protocol.queries import JobReply
@@ -17,6 +19,7 @@ ROOM_FOR_NODES = 80
 ROOM_FOR_LONG_BARS = 72
 _GAP: Line = [("  ", "")]
 TITLES = ("ATT", "STARTED", "RAN", "RESULT", "NODE")
+AN_HOUR = 8  # cells of a time of today; one of another day takes what it needs
 _LEFT_OVER = {
     "left_behind": ("still ran when the attempt ended, and were killed", "dim"),
     "escaped": ("had left the session of the attempt, and were killed", "dim"),
@@ -35,7 +38,8 @@ def timeline(
 ) -> list[Line]:
     """Everything about when: where it came from, each attempt, the plan, the axis."""
     lines: list[Line] = [_origin(reply, events, now, look), []]
-    lines.append(_row([[(title, "title")] for title in TITLES], [("WAIT AFTER", "title")], width))
+    room = Room(width=width, started=1 + max(map(len, _starts(reply, now, look))))
+    lines.append(_row([[(title, "title")] for title in TITLES], [("WAIT AFTER", "title")], room))
     waits = _waits(reply)
     longest = max((wait for wait in waits if wait is not None), default=0.0)
     cells = _bar_cells(width)
@@ -45,11 +49,11 @@ def timeline(
                 lines.append(_requeued(step, now, look))
             case Attempt():
                 bar = _wait(wait, longest, cells, look, "retrying")
-                lines.append(_attempted(step, bar, now, look, width))
+                lines.append(_attempted(step, bar, now, look, room))
                 lines += [*_result_note(step), *_left_over(step, events)]
             case Plan():
                 bar = _wait(wait, longest, cells, look, "scheduled")
-                lines.append(_planned(step, reply.job.state, bar, now, look, width))
+                lines.append(_planned(step, reply.job.state, bar, now, look, room))
     if reply.plan:
         lines += [[], *time_axis(reply, now, look, width)]
     if reply.policy:
@@ -99,25 +103,41 @@ def _origin(reply: JobReply, events: Sequence[Event], now: int, look: Look) -> L
     ]
 
 
-def _row(cells: Sequence[Line], wait: Line, width: int) -> Line:
+class Room(Struct, frozen=True, kw_only=True):
+    """How many cells there are."""
+
+    width: int
+    started: int
+
+
+def _starts(reply: JobReply, now: int, look: Look) -> Iterator[str]:
+    yield " " * AN_HOUR
+    for attempt in reply.history:
+        if attempt.started_at is not None:
+            yield look.moment(attempt.started_at, now)
+    for plan in reply.plan:
+        yield look.moment(plan.at, now)
+
+
+def _row(cells: Sequence[Line], wait: Line, room: Room) -> Line:
     """Number, start, run time, result, node; the wait follows, as long as it is."""
     number, started, ran, result, node = cells
-    line: Line = [*fit(number, 3, right=True), *_GAP, *fit(started, 9), *_GAP]
+    line: Line = [*fit(number, 3, right=True), *_GAP, *fit(started, room.started), *_GAP]
     line += [*fit(ran, 7, right=True), *_GAP]
-    room = width - width_of(line) - 10 - _bar_cells(width)
-    if width < ROOM_FOR_NODES:
-        return [*line, *fit(result, room), *_GAP, *wait]
-    return [*line, *fit(result, room - 10), *_GAP, *fit(node, 8), *_GAP, *wait]
+    rest = room.width - width_of(line) - 10 - _bar_cells(room.width)
+    if room.width < ROOM_FOR_NODES:
+        return [*line, *fit(result, rest), *_GAP, *wait]
+    return [*line, *fit(result, rest - 10), *_GAP, *fit(node, 8), *_GAP, *wait]
 
 
 def _bar_cells(width: int) -> int:
     return 16 if width >= ROOM_FOR_LONG_BARS else 8
 
 
-def _attempted(attempt: Attempt, wait: Line, now: int, look: Look, width: int) -> Line:
+def _attempted(attempt: Attempt, wait: Line, now: int, look: Look, room: Room) -> Line:
     started, ran = "-", ""
     if attempt.started_at is not None:
-        started = look.time(attempt.started_at)
+        started = look.moment(attempt.started_at, now)
         ran = duration(seconds_between(attempt.started_at, attempt.ended_at or now))
     cells: list[Line] = [
         [(str(attempt.execution), "strong")],
@@ -126,7 +146,7 @@ def _attempted(attempt: Attempt, wait: Line, now: int, look: Look, width: int) -
         _result(attempt, look),
         [(clean(attempt.node or "-", 40), "dim")],
     ]
-    return _row(cells, wait, width)
+    return _row(cells, wait, room)
 
 
 def _result(attempt: Attempt, look: Look) -> Line:
@@ -179,7 +199,7 @@ def _requeued(event: Event, now: int, look: Look) -> Line:
     ]
 
 
-def _planned(plan: Plan, state: JobState, wait: Line, now: int, look: Look, width: int) -> Line:
+def _planned(plan: Plan, state: JobState, wait: Line, now: int, look: Look, room: Room) -> Line:
     result = f"{look.glyph('scheduled')} {until(plan.at, now)}"
     if plan.at <= now:
         runs = state is JobState.LEASED
@@ -187,9 +207,9 @@ def _planned(plan: Plan, state: JobState, wait: Line, now: int, look: Look, widt
         result = f"{look.glyph('queued')} {due}"
     if plan.last:
         result += ", then dead"
-    started = f"{'~' if plan.approximate else ''}{look.time(plan.at)}"
+    started = f"{'~' if plan.approximate else ''}{look.moment(plan.at, now)}"
     return _row(
         [[(text, "scheduled")] for text in (str(plan.attempt), started, "", result, "")],
         wait,
-        width,
+        room,
     )

@@ -65,7 +65,7 @@ class EventsPane(Pane):
         if isinstance(item, Gap):
             missed = f"-- {count(item.missing)} events not received (this console was too slow) --"
             return [(missed, "warning")]
-        line = event_line(item, self.desk.look)
+        line = event_line(item, self.as_of, self.desk.look)
         return line if with_times else line[1:]
 
     @staticmethod

@@ -172,7 +172,7 @@ class JobPane(JobActions):
             case "error":
                 return error_lines(reply.job.error, look)
             case "events":
-                return event_lines(self.events, look)
+                return event_lines(self.events, now, look)
             case _:
                 lines = timeline(reply, self.events, now, look, width)
                 return [*lines, [], usage] if (usage := self._usage(reply.job)) else lines
