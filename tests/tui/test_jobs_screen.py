@@ -11,12 +11,14 @@ from redrive.clock import SECOND
 from redrive.lifecycle import DEAD, DONE, LEASED
 from redrive.models import Event, Job, Progress
 from redrive.protocol.announcements import JobVitals
-from redrive.protocol.commands import Act
+from redrive.protocol.commands import Act, Outcome
+from redrive.protocol.queries import ListJobs
 from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.widgets import filter_bar
 from redrive_tui.widgets.filter_bar import REST
 from support import incident
 from support.daemon import soon
+from support.recorded import Gate
 from support.stage import Stage, on_stage
 
 
@@ -260,6 +262,58 @@ async def test_marks_that_the_filter_hides_are_counted() -> None:
         assert "3 marked · 2 hidden by the filter" in stage.text
 
 
+async def test_any_number_of_marks_that_the_filter_hides_is_counted() -> None:
+    source = incident.source()
+    source.jobs = [Job(id=id, task="t", queue="mail", state=DONE) for id in range(1, 1001)]
+    async with on_stage(source) as stage:
+        await stage.press("2", "v", "G", "v")
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        assert "1,000 marked · 1,000 hidden by the filter" in stage.text
+
+
+async def test_a_hidden_mark_that_is_taken_off_is_no_longer_counted() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "space", "space", "space")
+        jobs(stage).visit("state:retry")
+        await stage.settle()
+        stage.source.outcomes["239"] = Outcome(id="239", done=False)
+        await stage.press("c")
+        stage.clock.move(1)
+        await stage.press("y")
+        assert stage.source.commanded == [Act(verb="cancel", ids=["240", "239", "238"])]
+        assert "1 marked · 1 hidden by the filter" in stage.text
+
+
+async def test_rows_of_the_last_list_are_not_shown_for_those_of_the_next() -> None:
+    source = incident.source()
+    source.jobs += [Job(id=id, task="t", queue="mail") for id in range(241, 5001)]
+    async with on_stage(source) as stage:
+        await stage.press("2")
+        gate = source.gates[ListJobs] = Gate()
+        jobs(stage).visit("state:dead")
+        await gate.reached.wait()
+        await stage.pilot.press("G")  # to rows of the list that goes
+        assert "reading" in stage.line_with("/ state:dead")
+        gate.opened.set()
+        await stage.settle()
+        assert cursor_on(stage) == 235
+        assert "30 jobs" in stage.line_with("/ state:dead")
+
+
+async def test_another_list_that_could_not_be_read_is_read_as_soon_as_it_can_be() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        stage.source.lost = True
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        assert "reading" in stage.line_with("/ state:dead")
+        stage.source.lost = False
+        await stage.pass_time(1)
+        assert "30 jobs" in stage.line_with("/ state:dead")
+        assert cursor_on(stage) == 235
+
+
 async def test_a_verb_on_marks_asks_with_their_states_and_says_what_is_hidden() -> None:
     async with on_stage() as stage:
         await stage.press("2", "space", "space", "space")
@@ -340,6 +394,20 @@ async def test_the_order_can_be_chosen_and_turned_round() -> None:
         assert cursor_on(stage) == 1
         await stage.press("s", "down", "down", "enter")
         assert jobs(stage).list.sort == "next"
+
+
+async def test_the_chosen_order_is_told_and_outlasts_the_filter() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "S")
+        assert "sort:id  240 jobs" in stage.text
+        jobs(stage).visit("state:dead")
+        await stage.settle()
+        assert "sort:id  30 jobs" in stage.text
+        assert cursor_on(stage) == 3
+        jobs(stage).visit("state:dead sort:-id")
+        await stage.settle()
+        assert cursor_on(stage) == 235
+        assert "sort:id" not in stage.text
 
 
 async def test_the_order_can_be_part_of_the_filter() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from redrive_tui.job_pages import PAGE
 from redrive_tui.source import Source
 
 NEWEST_FIRST = "-id"
+IDS_AT_ONCE = 200
 
 
 class JobList(Record, frozen=True, kw_only=True):
@@ -23,12 +24,12 @@ class JobList(Record, frozen=True, kw_only=True):
     sort: str = NEWEST_FIRST
 
     @staticmethod
-    def of(text: str) -> JobList:
-        """The list a filter asks for, its `sort:` included."""
+    def of(text: str, sort: str = NEWEST_FIRST) -> JobList:
+        """The list a filter asks for; `sort` is the order where it says none itself."""
         filter = parse(text)
         where = render(Filter(terms=filter.terms))
         if not filter.sort:
-            return JobList(where=where)
+            return JobList(where=where, sort=sort)
         first = filter.sort[0]
         return JobList(where=where, sort=f"-{first.key}" if first.descending else first.key)
 
@@ -67,6 +68,14 @@ class JobList(Record, frozen=True, kw_only=True):
             return None
         newer = await self.count(source, f"id>{job}")
         return None if newer is None else newer // PAGE
+
+    async def count_of(self, source: Source, jobs: Sequence[int]) -> int:
+        """How many of these jobs are in the list; a filter takes only so many at once."""
+        found = 0
+        for first in range(0, len(jobs), IDS_AT_ONCE):
+            ids = ",".join(map(str, jobs[first : first + IDS_AT_ONCE]))
+            found += await self.count(source, f"id:{ids}") or 0
+        return found
 
     async def count(self, source: Source, also: str) -> int | None:
         """How many jobs of the list fit one more condition; None when they are too many to count."""

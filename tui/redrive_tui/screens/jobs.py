@@ -61,6 +61,8 @@ class JobsPane(JobActions):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.list = JobList()
+        self._held = self.list  # the one whose rows are in the table
+        self._sort = self.list.sort  # chosen by hand; a filter may have its own
         self.table = JobTable(COLUMNS, self._cells)
         self.table.empty = "no job matches"
         self.bar = FilterBar()
@@ -87,7 +89,8 @@ class JobsPane(JobActions):
             page = await which.page(source, 0)
             if which == self.list:
                 self.table.restart(page)
-        elif anchor is not None:  # else its row is on its way: there is nothing to renew yet
+                self._held = which
+        elif anchor is not None and which == self._held:  # else rows are on their way
             view = self.table.in_view()
             numbers = range(view.start // PAGE, max(view.start, view.stop - 1) // PAGE + 1)
             pages = await which.around(source, numbers, anchor.id)
@@ -97,7 +100,8 @@ class JobsPane(JobActions):
 
     @on(JobTable.PagesWanted)
     def _fetch(self, event: JobTable.PagesWanted) -> None:
-        self._fetching = self._fetch_pages(event.pages)
+        if self._held == self.list:  # else another list is on its way, and these rows go
+            self._fetching = self._fetch_pages(event.pages)
 
     @work(exclusive=True, group="pages", exit_on_error=False)
     async def _fetch_pages(self, numbers: list[int]) -> None:
@@ -118,28 +122,34 @@ class JobsPane(JobActions):
     def _filtered(self, event: FilterBar.Applied) -> None:
         if self.table.all_marked:
             self.table.unmark()  # what matched was meant, and something else does now
-        self._turn_to(JobList.of(event.text))
+        self._turn_to(JobList.of(event.text, self._sort))
 
     def _turn_to(self, which: JobList) -> None:
         self.list = which
-        self._restart()
+        self._fetching = self._restart()
 
     @work(exclusive=True, group="pages", exit_on_error=False)
     async def _restart(self) -> None:
         """Another list, from its top. Marks stay; those it does not show are counted."""
-        source, which, marks = self.desk.source, self.list, self.table.marks
+        which = self.list
+        self._fetched_at = self.desk.mirror.clock.monotonic()
         try:
-            self.table.restart(await which.page(source, 0))
+            self.table.restart(await which.page(self.desk.source, 0))
+            self._held = which
             if self.is_frozen:
                 self.stand_still()
             self._read_when = self.desk.mirror.now()
-            self.hidden = 0
-            if marks and which.where:
-                shown = await which.count(source, f"id:{','.join(map(str, marks))}")
-                self.hidden = len(marks) - (shown or 0)
+            await self._count_hidden()
         except RedriveError as problem:
             self.failed(problem)
         self.catch_up()
+
+    async def _count_hidden(self) -> None:
+        self.hidden = 0
+        marks = [*self.table.marks]
+        if marks and self.list.where:
+            shown = await self.list.count_of(self.desk.source, marks)
+            self.hidden = len(marks) - shown
 
     # Showing.
 
@@ -157,7 +167,10 @@ class JobsPane(JobActions):
         self.table.repaint()
         waited = self.desk.mirror.clock.monotonic() - self._fetched_at
         if waited >= REREAD_EVERY and (self._fetching is None or self._fetching.is_finished):
-            self.table.want_again()
+            if self._held == self.list:
+                self.table.want_again()
+            else:
+                self._fetching = self._restart()
 
     def _cells(self, job: Job) -> list[Line]:
         mirror = self.desk.mirror
@@ -178,8 +191,13 @@ class JobsPane(JobActions):
     def _top_line(self) -> Line:
         pages, text = self.table.pages, self.bar.text
         left: Line = [("/ ", "key"), (clean(text), "strong") if text else ("all jobs", "dim")]
+        if self._held != self.list:
+            return apart(left, [("reading ···", "dim")], self.top.size.width)
         total = count(pages.total, exact=pages.exact)
-        right: Line = [(f"{total} {'job' if pages.total == 1 else 'jobs'}", "strong")]
+        right: Line = []
+        if self.list.sort != JobList.of(text).sort:  # what is chosen by hand stands nowhere else
+            right.append((f"sort:{self.list.sort}  ", "accent"))
+        right.append((f"{total} {'job' if pages.total == 1 else 'jobs'}", "strong"))
         right.append((f"  as of {self.desk.look.time(self._read_when)}", "dim"))
         return apart(left, right, self.top.size.width)
 
@@ -305,9 +323,15 @@ class JobsPane(JobActions):
         super().settled(intent, fate)
         if isinstance(intent.selection, Ids):
             self.table.unmark([int(one) for one in fate.done])
+            self._recount()
         elif fate.word == "done":
             self.table.unmark()
         self.reread()
+
+    @work(group="count", exclusive=True, exit_on_error=False)
+    async def _recount(self) -> None:
+        await self.guarded(self._count_hidden())
+        self.catch_up()
 
     def action_filter(self) -> None:
         status = self.desk.mirror.status
@@ -326,11 +350,15 @@ class JobsPane(JobActions):
     async def action_sort(self) -> None:
         sort = await self.answer_to(Choice("Sort by", SORTS))
         if sort is not None:
-            self._turn_to(replace(self.list, sort=sort))
+            self._order_by(sort)
 
     def action_reverse(self) -> None:
         sort = self.list.sort
-        self._turn_to(replace(self.list, sort=sort[1:] if sort[0] == "-" else f"-{sort}"))
+        self._order_by(sort[1:] if sort[0] == "-" else f"-{sort}")
+
+    def _order_by(self, sort: str) -> None:
+        self._sort = sort
+        self._turn_to(replace(self.list, sort=sort))
 
     @work(group="dialog", exit_on_error=False)
     async def action_export(self) -> None:
