@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from hashlib import blake2s
 
+from redrive.printable import without_sequences
+
 LONGEST_SIGNATURE = 300  # characters of a message that are looked at
 
 _HOST_ENDINGS = (
@@ -48,7 +50,7 @@ def fingerprint(error_type: str, message: str, traceback: str | None = None) -> 
 
 def signature(message: str) -> str:
     """The wording of a message, with what changes from job to job taken out."""
-    text = _telling_line(message)[:LONGEST_SIGNATURE]
+    text = _telling_line(without_sequences(message))[:LONGEST_SIGNATURE]
     for pattern, placeholder in _TAKEN_OUT:
         text = pattern.sub(placeholder, text)
     return " ".join(text.split())

@@ -27,6 +27,7 @@ from redrive.fingerprint import LONGEST_SIGNATURE, fingerprint, signature
         ("can't open 'a b' or `c`", "can't open <value> or <value>"),
         ("utf8, S3, HY000 and sha256 are words", "utf8, S3, HY000 and sha256 are words"),
         ("first line\nsecond line", "first line"),
+        ("\x1b[1m\n\x1b[31merror\x1b[0m: no such table", "error: no such table"),
         ("\n\n  spaced   out ", "spaced out"),
         ("", ""),
         (
