@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from redrive.protocol.announcements import JobVitals
 from redrive.protocol.queries import ReadLog, ShowJob
 from redrive_tui.screens.job import JobPane
+from redrive_tui.widgets.stream_view import KEPT
 from support import incident
 from support.recorded import Gate
 from support.stage import Stage, on_stage
@@ -158,6 +159,36 @@ async def test_where_output_is_that_is_not_here_is_said_in_full() -> None:
     async with on_stage(source, size=(60, 16)) as stage:
         await stage.press("2", "l")
         assert source.log_warning in " ".join(stage.text.split())
+
+
+async def test_output_that_is_empty_says_so() -> None:
+    source = incident.source()
+    source.log = b""
+    async with on_stage(source) as stage:
+        await stage.press("2", "l")
+        assert "nothing was printed" in stage.text
+
+
+async def test_of_more_output_than_is_kept_it_is_said_that_only_its_end_is_here() -> None:
+    source = incident.source()
+    source.log = b"a line\n" * (KEPT + 1)
+    async with on_stage(source) as stage:
+        await stage.press("2", "l")
+        assert "only its last 20,000 lines" in stage.text
+        source.executions, source.log = 2, b"a new beginning\n"
+        stage.console.pane.reread()
+        await stage.settle()
+        assert "a new beginning" in stage.text
+        assert "only its last" not in stage.text
+
+
+async def test_the_output_of_another_job_is_followed_and_not_searched() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "l", "slash")
+        await stage.type("welcome_v3")
+        await stage.press("enter", "2", "down", "l")
+        assert "follow on" in stage.text
+        assert "searched" not in stage.text
 
 
 async def test_lines_that_go_on_unseen_say_so() -> None:

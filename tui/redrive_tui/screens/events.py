@@ -28,6 +28,7 @@ class EventsPane(Pane):
         super().__init__(desk)
         self.top = Panel()
         self.stream = StreamView[Kept](self._spans, self._is_bad, kept=EVENTS_KEPT)
+        self.stream.empty = "nothing has happened yet"
         self._taken = 0  # how many the mirror had taken when they were shown
         self._seq = 0  # of the mirror at that time
 

@@ -60,6 +60,8 @@ class JobPane(JobActions):
         if job != self.job_id:
             self.job_id, self.reply, self.events, self._unread = job, None, [], []
             self._begin_output()
+            self.output.search("")
+            self.output.following = True
         self._turn_to(tab if tab in TABS else "timeline")
         self.reread()
 
@@ -126,6 +128,7 @@ class JobPane(JobActions):
         if self.tab == "output" and self._log is not None and self._log.warning:
             lines.append([(clean(self._log.warning), "warning")])
         self.top.lines = lines
+        self.output.empty = self._silence(self.reply.job)
         self.text.lines = self._page(self.reply, self.text.size.width - self.text.bar_width)
 
     def _title(self) -> Line:
@@ -157,11 +160,21 @@ class JobPane(JobActions):
             line += [(f" {tab} ", "tab" if tab == self.tab else "dim"), (" ", "")]
         return [*line, *self._output_status()] if self.tab == "output" else line
 
+    def _silence(self, job: Job) -> str:
+        """What there is to say of output that is empty."""
+        if self._log is None:
+            return "···"
+        if self._log.warning:
+            return ""
+        return "nothing has been printed yet" if job.state is LEASED else "nothing was printed"
+
     def _output_status(self) -> Line:
         output, log = self.output, self._log
         following = "follow on" if output.following else f"follow off · {count(output.unseen)} new"
         line: Line = [(f"  attempt {log.execution}  " if log else "  ", "dim")]
         line.append((following, "good" if output.following else "warning"))
+        if not output.is_whole:
+            line.append((f"  only its last {count(len(output.items))} lines", "warning"))
         return [*line, ("  searched ", "dim"), (output.sought, "accent")] if output.sought else line
 
     def _page(self, reply: JobReply, width: int) -> list[Line]:

@@ -57,6 +57,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
     ) -> None:
         super().__init__(id=id)
         self.kept = kept
+        self.empty = ""  # what stands where nothing is
         self.items: list[Item] = []
         self.unseen = 0
         self.sought = ""
@@ -83,7 +84,7 @@ class StreamView(Lines, Generic[Item], can_focus=True):
             self._grown(added, surplus)
 
     def restart(self, items: Iterable[Item] = ()) -> None:
-        self.items, self.unseen, self.hit = [], 0, None
+        self.items, self.unseen, self.hit, self._shed = [], 0, None, 0
         self._lay_out()
         self.extend(items)
         self.repaint()
@@ -102,12 +103,18 @@ class StreamView(Lines, Generic[Item], can_focus=True):
         self.repaint()
         self.post_message(self.Changed())
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all there ever was is still here."""
+        return not self._shed
+
     # Painting.
 
     def strip_on_screen(self, y: int) -> Strip:
         row = self.scroll_offset.y + y
         if row >= self._row_count():
-            return Strip([]).adjust_cell_length(self.size.width, self.blank())
+            words: Line = [(self.empty, "dim")] if row == 0 else []
+            return self.strip(words).adjust_cell_length(self.size.width, self.blank())
         item, start = self._part(row)
         over = cursor_style(self.theme) if item == self.hit else None
         strip = self._highlighted(self.strip(self._spans(self.items[item], self.with_times), over))
