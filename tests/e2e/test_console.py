@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Generator
@@ -70,6 +71,18 @@ def test_a_dead_job_is_requeued_from_the_keyboard_and_q_leaves_a_clean_terminal(
             terminal.read_to_the_end()
             assert terminal.process.returncode == 0
             assert terminal.is_clean
+
+
+def test_after_a_suspension_the_whole_screen_is_there_again(tmp_path: Path) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        with console(daemon) as terminal:
+            terminal.process.send_signal(signal.SIGTSTP)
+            terminal.read_until("\x1b[?1049l")
+            _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.read_until("Schedules")  # which nothing changes
 
 
 def test_a_restart_is_survived_without_a_key(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 from textual import on, work
 from textual.app import App, ComposeResult
+from textual.driver import Driver
 from textual.filter import LineFilter, NoColor
 from textual.widgets import ContentSwitcher
 from textual.worker import Worker, WorkerFailed, WorkerState
@@ -129,6 +130,11 @@ class Console(App[None]):
         self.run_worker(self.source.follow(self.mirror), group="link")
         await self._arrive(self._here)
         self.set_interval(TICK, self.tick)
+
+    @on(Driver.SignalResume)
+    def _resumed(self) -> None:
+        """Back from the shell, on an empty screen: Textual would paint only what changes."""
+        self.refresh(layout=True)
 
     @property
     def pane(self) -> Pane:
