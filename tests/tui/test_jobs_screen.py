@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from textual.events import MouseEvent, MouseScrollDown, MouseScrollUp
 
 from redrive.clock import SECOND
 from redrive.lifecycle import DEAD, DONE, LEASED
@@ -16,6 +17,7 @@ from redrive.protocol.queries import ListJobs
 from redrive_tui.screens.jobs import JobsPane
 from redrive_tui.widgets import filter_bar
 from redrive_tui.widgets.filter_bar import REST
+from redrive_tui.widgets.table import Table
 from support import incident
 from support.daemon import soon
 from support.recorded import Gate
@@ -84,6 +86,29 @@ async def test_a_row_that_is_read_after_the_picture_was_taken_has_lasted_nothing
         await stage.press("2")
         assert " 0.0s " in stage.line_with(" long ")
         assert " 0s ago " in stage.line_with(" short ")
+
+
+async def test_the_wheel_takes_the_cursor_along() -> None:
+    async with on_stage() as stage:
+        await stage.press("2")
+        table = jobs(stage).table
+        table.post_message(wheel(table, MouseScrollDown))
+        await stage.settle()
+        top = table.scroll_offset.y
+        assert top > 0
+        assert cursor_on(stage) == 240 - top
+
+        await news(stage, *(Job(id=id, task="new", queue="mail") for id in range(241, 245)))
+        assert cursor_on(stage) == 240 - top
+
+        await stage.press("G")
+        table.post_message(wheel(table, MouseScrollUp))
+        await stage.settle()
+        assert stage.line_with(" > ").strip().startswith(f"> {cursor_on(stage)}")
+
+
+def wheel(table: Table, turned: type[MouseEvent]) -> MouseEvent:
+    return turned(table, 5, 5, 0, 0, 0, shift=False, meta=False, ctrl=False)
 
 
 async def test_the_cursor_stays_on_its_job_when_newer_ones_arrive() -> None:

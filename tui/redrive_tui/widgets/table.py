@@ -183,6 +183,13 @@ class Table(Lines, can_focus=True):
         self.repaint()
         self.post_message(self.Moved(self))
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The wheel and the scroll bar take the cursor along: no key acts on what is not seen."""
+        super().watch_scroll_y(old_value, new_value)
+        top = round(new_value)
+        last = top + max(1, self.size.height - self.header_lines) - 1
+        self.cursor = max(top, min(self.cursor, last))
+
     def _keep_in_view(self) -> None:
         room = max(1, self.size.height - self.header_lines)
         top = self.scroll_offset.y
