@@ -167,6 +167,14 @@ async def test_a_filter_is_typed_completed_and_applied() -> None:
         assert {job.state for job in jobs(stage).table.pages.known(range(30))} == {DEAD}
 
 
+async def test_while_a_filter_is_typed_the_keys_of_its_field_are_told() -> None:
+    async with on_stage(size=(60, 24)) as stage:
+        await stage.press("2", "slash")
+        assert stage.grid[-1] == " ⏎ use  tab complete  ↑ earlier  ? explain  esc leave"
+        await stage.press("escape")
+        assert "x why" in stage.grid[-1]
+
+
 async def test_a_filter_that_makes_no_sense_is_pointed_at() -> None:
     async with on_stage() as stage:
         await stage.press("2", "slash")

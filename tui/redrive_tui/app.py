@@ -21,7 +21,7 @@ from redrive_tui.acting import Acting, Question, Severity
 from redrive_tui.ascii import Ascii
 from redrive_tui.command_log import CommandLog
 from redrive_tui.formatting import Line, Look
-from redrive_tui.hints import hints
+from redrive_tui.hints import filter_hints, hints
 from redrive_tui.mirror import Mirror
 from redrive_tui.palette import Commands, Palette
 from redrive_tui.palettes import DEFAULT, MONO, PALETTES
@@ -37,7 +37,7 @@ from redrive_tui.theme import textual_theme
 from redrive_tui.views import Views
 from redrive_tui.widgets.confirm import Confirm
 from redrive_tui.widgets.dialogs import Page
-from redrive_tui.widgets.filter_bar import FilterBar
+from redrive_tui.widgets.filter_bar import FilterBar, FilterInput
 from redrive_tui.widgets.lines import Panel
 from redrive_tui.wishes import Options
 
@@ -167,16 +167,19 @@ class Console(App[None]):
             )
         tab = "jobs" if self._here.screen == "job" else self._here.screen
         self.tabs.lines = [frame.tabs(self.mirror, tab, width)]
-        self.hints.lines = [
-            hints(
-                self.pane.keys_context,
-                self.settings.keymap,
-                width,
-                self.size.height,
-                self.pane.impossible() | (keys.CHANGING if self.acting.only_looks else set()),
-                ascii=self.settings.look.ascii,
-            )
-        ]
+        self.hints.lines = [self._hints(width)]
+
+    def _hints(self, width: int) -> Line:
+        if isinstance(self.focused, FilterInput):
+            return filter_hints(ascii=self.settings.look.ascii)
+        return hints(
+            self.pane.keys_context,
+            self.settings.keymap,
+            width,
+            self.size.height,
+            self.pane.impossible() | (keys.CHANGING if self.acting.only_looks else set()),
+            ascii=self.settings.look.ascii,
+        )
 
     def _header(self, width: int) -> Line:
         return frame.header(

@@ -10,6 +10,13 @@ from redrive_tui.formatting import Line, apart, width_of
 from redrive_tui.keys import keys_of
 
 ALWAYS = ("app.palette", "app.help")
+IN_A_FILTER = {
+    "enter": "use",
+    "tab": "complete",
+    "up": "earlier",
+    "?": "explain",
+    "escape": "leave",
+}
 LEAST_WIDTH, LEAST_HEIGHT = 60, 16
 
 
@@ -39,6 +46,14 @@ def hints(
             break
         line += entry
     return apart(line, ends, width)
+
+
+def filter_hints(*, ascii: bool = False) -> Line:
+    """While a filter is typed: letters are letters then."""
+    line: Line = [(" ", "")]
+    for key, does in IN_A_FILTER.items():
+        line += [(shown_key(key, ascii=ascii), "key"), (f" {does}  ", "dim")]
+    return line
 
 
 def shown_key(keys: str, *, ascii: bool = False) -> str:

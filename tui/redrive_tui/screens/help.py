@@ -57,7 +57,7 @@ class Help(ModalScreen[Key | None]):
         self._keymap = keymap
         self._keys = [*keys_of(screen), *FIXED]
         self.table = RecordTable[Key](
-            [Column("KEY", 16), Column("WHAT IT DOES", 0), Column("NAME", 22, from_width=70)],
+            [Column("KEY", 16), Column("WHAT IT DOES", 0), Column("NAME", 22, from_width=80)],
             self._cells,
             lambda key: (key.id, key.keys),
             empty="no key does that",
