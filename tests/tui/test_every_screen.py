@@ -6,6 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from redrive_tui.palettes import MONO
+from redrive_tui.widgets.table import GUTTER, LEAST_WIDTH, Table
 from support.stage import on_stage
 
 # Keys that lead to a screen, and what has to be read there whatever happens.
@@ -41,3 +42,13 @@ async def test_a_screen_says_what_it_has_to_say(
         assert "lost 12s, retry 3" in stage.grid[0]
         assert "cannot reach" in stage.text
         assert words in stage.text
+
+
+async def test_every_column_that_is_shown_is_shown_whole() -> None:
+    async with on_stage() as stage:
+        await stage.press(*"12345678")
+        for table in stage.console.query(Table):
+            for room in range(58, 200):  # beside the margins of a terminal of 60 columns
+                shown = [column for column in table.columns if room >= column.from_width]
+                widths = [column.width or LEAST_WIDTH for column in shown]
+                assert GUTTER + sum(widths) + 2 * (len(widths) - 1) <= room, (table, room)

@@ -185,6 +185,13 @@ async def test_a_batch_shows_its_phases_and_its_gate_and_enter_its_runs() -> Non
         assert "Runs 3" in stage.text
 
 
+async def test_the_phases_of_a_batch_are_told_whole_in_a_standard_terminal() -> None:
+    async with on_stage(size=(80, 24)) as stage:
+        await stage.press("4", "]")
+        assert "39 ✓ done  1 ✗ dead" in stage.line_with(" request ")
+        assert "opens in 11m00s" in stage.line_with(" download ")
+
+
 async def test_a_key_on_a_batch_is_not_for_the_run_that_is_not_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -27,18 +27,18 @@ NODE_COLUMNS = [
     Column("NODE", 16),
     Column("BEAT", 10),
     Column("CPU", 15),
-    Column("MEMORY", 20, from_width=76),
+    Column("MEMORY", 20, from_width=78),
     Column("SLOTS", 7),
-    Column("", 4, from_width=96),
-    Column("QUEUES", 0),
-    Column("UP", 7, right=True, from_width=90),
-    Column("VERSION", 9, from_width=100),
+    Column("", 4, from_width=94),
+    Column("QUEUES", 0, from_width=88),
+    Column("UP", 7, right=True, from_width=103),
+    Column("VERSION", 9, from_width=114),
 ]
 JOB_COLUMNS = [
     Column("JOB", 8),
     Column("TASK", 20),
     Column("RAN", 8, right=True),
-    Column("CPU", 5, right=True),
+    Column("CPU", 5, right=True, from_width=60),
     Column("MEMORY", 7, right=True, from_width=90),
     Column("PROCS", 5, right=True, from_width=110),
     Column("BEAT", 8, right=True, from_width=96),
@@ -143,12 +143,16 @@ class NodesPane(JobActions):
         fresh = state == "fresh"
         share = node.memory / node.memory_total if node.memory and node.memory_total else 0.0
         memory = f"{size(node.memory or 0)}/{size(node.memory_total or 0)}"
-        draining: Line = [("draining  ", "warning")] if node.state == "draining" else []
+        beat: Line = [(age, "text")]
+        if not fresh:
+            beat = [(f"{state.upper()} {age}", _ALARM[state])]
+        elif node.state == "draining":
+            beat = [("draining", "warning")]
         welcome = self.desk.mirror.welcome
         differs = welcome is not None and node.version != welcome.program
         return [
             [(clean(node.name, 80), "strong"), (" leader" if node.leader else "", "dim")],
-            [(age, "text")] if fresh else [(f"{state.upper()} {age}", _ALARM[state])],
+            beat,
             [
                 (look.sparkline(cpu, 8, top=1.0), "spark" if fresh else "dim"),
                 (f" {percent(cpu[-1]) if cpu and fresh else '?':>5}", "text"),
@@ -156,7 +160,7 @@ class NodesPane(JobActions):
             [(f"{memory:<11} ", "text" if fresh else "dim"), *look.bar(share, 7)],
             [(f"{node.busy}{'' if fresh else '?'}/{node.slots}", "text")],
             look.bar(node.busy / node.slots, 4) if node.slots and fresh else [],
-            [*draining, (clean(", ".join(node.queues)), "dim")],
+            [(clean(", ".join(node.queues)), "dim")],
             [(duration(seconds_between(node.started_at, now)), "dim")],
             [(clean(node.version, 40), "dim"), (" !" if differs else "", "warning")],
         ]

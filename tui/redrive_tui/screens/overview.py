@@ -18,6 +18,13 @@ from redrive_tui.widgets.lines import Heading
 from redrive_tui.widgets.table import Column, RecordTable
 
 SOON = 15 * 60 * SECOND
+NODE_COLUMNS = [
+    Column("", 14),
+    Column("", 10),
+    Column("", 16),
+    Column("", 12, from_width=74),
+    Column("", 0),
+]
 
 
 class OverviewPane(Pane):
@@ -55,7 +62,7 @@ class OverviewPane(Pane):
             empty="nothing falls due",
         )
         self.nodes = RecordTable[NodeRow](
-            [Column("", 14), Column("", 10), Column("", 16), Column("", 12), Column("", 0)],
+            NODE_COLUMNS,
             self._node_cells,
             lambda node: node.name,
             id="overview-nodes",

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 
 from redrive.models import Run, StepState
 from redrive.protocol.queries import BatchPage, ListBatches, ListRuns, RunPage
-from redrive.protocol.rows import BatchRow
+from redrive.protocol.rows import BatchRow, GateRow
 from redrive_tui import keys
 from redrive_tui.acting import Intent
-from redrive_tui.formatting import Line, Span, ago, apart, count, until, word_of
+from redrive_tui.formatting import Line, Span, ago, apart, count, fit, until, word_of
 from redrive_tui.job_list import term
 from redrive_tui.sanitize import clean
 from redrive_tui.screens.pane import Desk, Pane
@@ -38,13 +38,13 @@ STEP_COLUMNS = [
     Column("", 0),
 ]
 BATCH_COLUMNS = [
-    Column("BATCH", 18),
-    Column("PIPELINE", 14, from_width=70),
+    Column("BATCH", 16),
+    Column("PIPELINE", 14, from_width=92),
     Column("RUNNING", 8, right=True),
     Column("DONE", 8, right=True),
     Column("FAILED", 8, right=True),
     Column("PHASE", 0),
-    Column("GATE", 16, from_width=60),
+    Column("GATE", 16, from_width=76),
 ]
 WAITING = ("·", "dim")
 RUNS_SHOWN = BATCHES_SHOWN = 200
@@ -57,9 +57,10 @@ class RunsPane(Pane):
     DEFAULT_CSS = """
     RunsPane RecordTable { margin-top: 1; }
     RunsPane #run-steps { height: auto; max-height: 45%; margin-top: 0; }
-    RunsPane.-batches #run-list, RunsPane.-batches #run-steps, RunsPane.-batches Heading { display: none; }
-    RunsPane #batch-list { display: none; }
-    RunsPane.-batches #batch-list { display: block; }
+    RunsPane #batch-phases { max-height: 45%; }
+    RunsPane .of-batches { display: none; }
+    RunsPane.-batches .of-batches { display: block; }
+    RunsPane.-batches .of-runs { display: none; }
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -82,13 +83,16 @@ class RunsPane(Pane):
             id="batch-list",
             empty="no batches",
         )
+        self.phases = Panel(id="batch-phases")
 
     def compose(self) -> ComposeResult:
         yield self.top
-        yield self.runs
-        yield Heading("STEPS")
-        yield self.steps
-        yield self.batches
+        yield self.runs.add_class("of-runs")
+        yield Heading("STEPS").add_class("of-runs")
+        yield self.steps.add_class("of-runs")
+        yield self.batches.add_class("of-batches")
+        yield Heading("PHASES").add_class("of-batches")
+        yield self.phases.add_class("of-batches")
 
     async def read(self) -> None:
         source = self.desk.source
@@ -106,6 +110,7 @@ class RunsPane(Pane):
             self.runs.show(self.all_runs)
         self.batches.show(self.all_batches)
         self._show_steps()
+        self._show_phases()
         batches = self.shows_batches
         more_batches = len(self.all_batches) >= BATCHES_SHOWN
         runs = self.runs.rows
@@ -123,6 +128,11 @@ class RunsPane(Pane):
     def _show_steps(self) -> None:
         run = self.runs.current
         self.steps.show(run.steps if run is not None else [])
+
+    @on(RecordTable.Moved, "#batch-list")
+    def _show_phases(self) -> None:
+        batch = self.batches.current
+        self.phases.lines = self._phase_lines(batch) if batch is not None else []
 
     def _run_cells(self, run: Run) -> list[Line]:
         word = word_of(run.state)
@@ -191,13 +201,31 @@ class RunsPane(Pane):
             line.append((" ", ""))
         return line
 
+    def _phase_lines(self, batch: BatchRow) -> list[Line]:
+        """The same with all there is to say, a step on each line."""
+        lines: list[Line] = []
+        gates = {gate.step: gate for gate in batch.gates}
+        for step, states in batch.phases.items():
+            line: Line = [*fit([(clean(step, 80), "strong")], 24), ("  ", "")]
+            for state, number in states.items():
+                word = word_of(state)
+                glyph = self.desk.look.glyph(word).strip()
+                line.append((f"{count(number)} {f'{glyph} {word}'.strip()}  ", word))
+            lines.append([*line, *(self._gate_words(gates[step]) if step in gates else [])])
+        return lines
+
     def _gate(self, batch: BatchRow) -> Line:
         for gate in batch.gates:
-            if gate.opened_at is None and gate.opens_at is not None:
-                return [(f"opens {until(gate.opens_at, self.as_of)}", "scheduled")]
-            if gate.opened_at is None and gate.unsettled:
-                return [(f"{count(gate.unsettled)} to settle", "dim")]
+            if gate.opened_at is None and (words := self._gate_words(gate)):
+                return words
         return []
+
+    def _gate_words(self, gate: GateRow) -> Line:
+        if gate.opened_at is not None:
+            return [(f"opened {ago(gate.opened_at, self.as_of)}", "dim")]
+        if gate.opens_at is not None:
+            return [(f"opens {until(gate.opens_at, self.as_of)}", "scheduled")]
+        return [(f"{count(gate.unsettled)} to settle", "dim")] if gate.unsettled else []
 
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:

@@ -24,6 +24,7 @@ from redrive_tui.widgets.lines import Lines
 
 Row = TypeVar("Row")
 GUTTER = 2  # the cursor and the mark
+LEAST_WIDTH = 8  # of the column that takes what is left
 
 
 class Column(Struct, frozen=True):
@@ -136,7 +137,7 @@ class Table(Lines, can_focus=True):
         room = self.size.width
         shown = [column for column in self.columns if room >= column.from_width]
         fixed = sum(column.width + 2 for column in shown)
-        rest = max(8, room - GUTTER - fixed)
+        rest = max(LEAST_WIDTH, room - GUTTER - fixed)
         return [(column.width or rest) if column in shown else 0 for column in self.columns]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
