@@ -18,6 +18,7 @@ from redrive_tui.screens.dead import TOLD_FOR, DeadPane
 from redrive_tui.screens.events import EventsPane
 from redrive_tui.screens.nodes import JOBS_SHOWN, TAIL
 from redrive_tui.widgets.stream_view import StreamView
+from redrive_tui.widgets.table import Table
 from support import incident
 from support.recorded import Gate
 from support.stage import on_stage
@@ -429,6 +430,26 @@ async def test_a_frozen_screen_that_is_read_again_is_another_picture() -> None:
         await stage.pass_time(60)
         await stage.press("]")
         assert "frozen 0.0s" in stage.grid[0]
+
+
+async def test_zoom_ends_where_another_screen_begins() -> None:
+    async with on_stage() as stage:
+        await stage.press("5", "plus", "3")
+        assert "412 dead" in stage.text
+
+
+async def test_a_zoomed_list_can_be_filtered_and_says_what_is_marked() -> None:
+    async with on_stage() as stage:
+        await stage.press("2", "plus", "space", "slash")
+        await stage.type("state:retry")
+        assert "2 Jobs" not in stage.text
+        assert "state:retry" in stage.text
+        assert "1 marked" in stage.grid[-2]
+        await stage.press("escape")
+        assert isinstance(stage.console.focused, Table)
+        assert stage.console.screen.maximized is not None
+        await stage.press("escape")
+        assert stage.console.screen.maximized is None
 
 
 async def test_a_pane_can_be_zoomed_and_given_back() -> None:

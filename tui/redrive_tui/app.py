@@ -73,6 +73,7 @@ class Console(App[None]):
     BINDINGS = keys.bindings("everywhere")
     ALLOW_SELECT: ClassVar[bool] = False
     ALLOW_IN_MAXIMIZED_VIEW = "#header, #banner, #hints"
+    ESCAPE_TO_MINIMIZE = False  # one step back at a time: a field comes before the zoom
 
     def __init__(
         self, source: Source, settings: Settings | None = None, clock: Clock | None = None
@@ -198,6 +199,7 @@ class Console(App[None]):
     # Going places.
 
     async def _arrive(self, visit: Visit, filter: str = "") -> None:
+        self.screen_stack[0].minimize()  # or the keys would be those of a screen that is not seen
         if visit.screen not in self._visited:
             pane = self._visited[visit.screen] = PANES[visit.screen](self.desk)
             await self.panes.mount(pane)
@@ -232,7 +234,9 @@ class Console(App[None]):
             await self._arrive(self._been.pop())
 
     async def action_back(self) -> None:
-        if not self.pane.step_back():
+        if self.screen.maximized is not None and not isinstance(self.focused, FilterInput):
+            self.action_unzoom()
+        elif not self.pane.step_back():
             await self.action_previous()
 
     async def action_leave(self) -> None:

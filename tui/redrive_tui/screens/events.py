@@ -18,6 +18,7 @@ from redrive_tui.widgets.stream_view import StreamView
 
 class EventsPane(Pane):
     context = "events"
+    ALLOW_MAXIMIZE = True  # as a whole: its other lines say what one looks at
     BINDINGS = keys.bindings("times")
 
     DEFAULT_CSS = """

@@ -29,6 +29,7 @@ TABS = ("timeline", "output", "args", "error", "events")
 
 class JobPane(JobActions):
     context = "job"
+    ALLOW_MAXIMIZE = True  # as a whole: its other lines say what one looks at
     BINDINGS = keys.bindings("tabs")
 
     DEFAULT_CSS = """

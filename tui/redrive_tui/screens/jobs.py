@@ -52,6 +52,7 @@ SORTS = {
 
 class JobsPane(JobActions):
     context = "jobs"
+    ALLOW_MAXIMIZE = True  # as a whole: its other lines say what one looks at
     BINDINGS = keys.bindings("filter")
 
     DEFAULT_CSS = """
