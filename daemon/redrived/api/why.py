@@ -165,4 +165,5 @@ def _circumstances(
         key_running=lane.key_running,
         ahead=lane.ahead,
         last=last,
+        cleared_by=lane.cleared_by,
     )

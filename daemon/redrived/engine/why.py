@@ -58,9 +58,14 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     ahead: int = 0  # ready jobs that go first
     last: Attempt | None = None
     end: BeingEnded | None = None  # of the attempt that runs
+    cleared_by: int | None = None  # the job that clears its data before it is run again
 
 
 def explain(job: Job, at: Circumstances) -> WhyReply:
+    if at.cleared_by is not None:
+        text = f"it is requeued, and job {at.cleared_by} clears the data of its step first"
+        hint = f"`redrive why {at.cleared_by}` says what that waits for"
+        return _reply(job, "clearing", text, {"clearing": at.cleared_by}, hint=hint)
     match job.state:
         case JobState.LEASED:
             return _running(job, at)

@@ -26,6 +26,7 @@ from redrived.store.keys import free_keys
 from redrived.store.lives import Life, give_life
 from redrived.store.progress import Settled, clearings, forgotten, revived, settled
 from redrived.store.removal import remove_jobs
+from redrived.store.revivals import Revivals
 from redrived.store.tables import HELD, KEY
 from redrived.store.unit import Unit
 
@@ -105,7 +106,10 @@ def _choose(unit: Unit, wish: Act, *, locked: bool = True) -> tuple[dict[int, Ac
     revives = VERBS[wish.verb].move is Move.REQUEUE
     keys = [row.unique_key for row in rows.values() if revives and row.unique_key is not None]
     bearers = {key: place.id for key, place in living(unit, keys).items()}
-    cleared_by = clearings(unit, rows) if revives else {}
+    is_for_ended = VERBS[wish.verb].move in (Move.REQUEUE, Move.DISCARD)
+    cleared_by = clearings(unit, rows) if is_for_ended else {}
+    of_runs = {id: row.run_id for id, row in rows.items() if revives and row.run_id is not None}
+    revivals = Revivals(unit, of_runs, locked=locked)
     answers: dict[int, Acted] = {}
     chosen: list[Row] = []
     for id in dict.fromkeys(wish.jobs):
@@ -113,6 +117,8 @@ def _choose(unit: Unit, wish: Act, *, locked: bool = True) -> tuple[dict[int, Ac
         refused = _refusal(unit, wish, id, row, bearers)
         if refused is None and id in cleared_by:
             refused = _is_cleared(cleared_by[id])
+        if refused is None:
+            refused = revivals.refusal(id)
         if row is None or refused is not None:
             state = row.state if row else None
             answers[id] = Acted(id=id, state=state, refused=refused)
@@ -176,7 +182,7 @@ def _refusal(
 def _is_cleared(by: int) -> WrongState:
     return WrongState(
         f"it is requeued already: job {by} clears the data of its step first",
-        hint=f"`redrive why {by}` says what that waits for",
+        hint=f"`redrive why {by}` says what that waits for, `redrive cancel {by}` ends it",
     )
 
 

@@ -20,6 +20,7 @@ class Lane(NamedTuple):
     ahead: int
     ending: str | None  # what was asked or noticed of it while it runs
     ending_by: str | None
+    cleared_by: int | None  # the job that clears its data before it is run again
 
 
 MOST_AHEAD = 10_000  # counted no further
@@ -68,7 +69,18 @@ def lane(
         ahead,
         ending,
         ending_by,
+        _cleared_by(connection, id),
     )
+
+
+def _cleared_by(connection: Connection, id: int) -> int | None:
+    return connection.execute(
+        text(
+            "SELECT steps.clearing FROM jobs JOIN steps ON steps.run_id = jobs.run_id"
+            " AND steps.job = jobs.id WHERE jobs.id = :id AND steps.state = 'clearing'"
+        ),
+        {"id": id},
+    ).scalar()
 
 
 def _starts(connection: Connection, name: str, since: int | None) -> int:

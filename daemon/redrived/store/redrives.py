@@ -318,14 +318,17 @@ def _rows(connection: Connection, which: str, **parameters: int) -> list[Redrive
 
 
 def ended(connection: Connection) -> list[Settled]:
-    """Requeued jobs of those under way that have ended, and nobody has noted it."""
+    """Requeued jobs of those under way that have ended, and nobody has noted it.
+
+    What is gone by now was discarded, so it was dead or cancelled.
+    """
     found = connection.execute(
         text(
-            "SELECT redrive_jobs.redrive, jobs.id, jobs.state FROM redrives"
+            "SELECT redrive_jobs.redrive, redrive_jobs.job, jobs.state FROM redrives"
             " JOIN redrive_jobs ON redrive_jobs.redrive = redrives.id"
-            " JOIN jobs ON jobs.id = redrive_jobs.job"
-            f" WHERE {_IS_ACTIVE} AND redrive_jobs.outcome = 'requeued'"
-            f" AND jobs.state IN ('done', 'dead', 'cancelled') AND NOT {IS_CLEARED_FIRST}"
+            " LEFT JOIN jobs ON jobs.id = redrive_jobs.job"
+            f" WHERE {_IS_ACTIVE} AND redrive_jobs.outcome = 'requeued' AND (jobs.id IS NULL"
+            f" OR (jobs.state IN ('done', 'dead', 'cancelled') AND NOT {IS_CLEARED_FIRST}))"
         )
     )
     return [

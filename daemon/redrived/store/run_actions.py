@@ -17,8 +17,9 @@ from redrived.store import actions
 from redrived.store.actions import Act, Acted
 from redrived.store.courses import Courses
 from redrived.store.progress import start_over
+from redrived.store.revivals import begins_too_early, same_key_runs
 from redrived.store.run_rows import Course
-from redrived.store.runs import running_with_key
+from redrived.store.runs import running_with_keys
 from redrived.store.unit import Unit
 
 
@@ -84,12 +85,9 @@ def beginning(unit: Unit, wish: RunAct, course: Course) -> set[str]:
     names = _where_to_begin(course, wish.from_step)
     _check(unit, wish, course, names)
     if course.key is not None:
-        other = running_with_key(unit, course.pipeline, course.key)
+        other = running_with_keys(unit, course.pipeline, {course.key}).get(course.key)
         if other is not None:
-            raise WrongState(
-                f"r{other}, with the same key {course.key!r}, is running",
-                hint=f"wait for it, or cancel it: `redrive cancel r{other}`",
-            )
+            raise same_key_runs(other, course.key)
     return names
 
 
@@ -104,22 +102,10 @@ def _where_to_begin(course: Course, from_step: str | None) -> set[str]:
     if step is None:
         names = ", ".join(course.steps)
         raise NotFound(f"{course.pipeline!r} has no step {from_step!r}", hint=f"it has {names}")
-    unmet = [need for need in step.needs if not _is_settled_well(course, need)]
-    if unmet:
-        raise WrongState(
-            f"it cannot begin at {from_step}: {', '.join(unmet)} has not succeeded",
-            hint=f"begin there: `redrive requeue r{course.id} --from {unmet[0]}`",
-        )
+    refused = begins_too_early(course, from_step)
+    if refused is not None:
+        raise refused
     return {from_step}
-
-
-def _is_settled_well(course: Course, name: str) -> bool:
-    """Done, or skipped by its own condition: nothing before it failed."""
-    if course.steps[name].state is StepState.DONE:
-        return True
-    needs = course.definition.by_name[name].needs
-    skipped = course.steps[name].state is StepState.SKIPPED
-    return skipped and all(_is_settled_well(course, need) for need in needs)
 
 
 def _check(unit: Unit, wish: RunAct, course: Course, names: set[str]) -> None:

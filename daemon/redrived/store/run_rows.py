@@ -59,6 +59,15 @@ class Course(Struct, kw_only=True):
         """The step whose present job this is; earlier jobs of a step have no say any more."""
         return next((row for row in self.steps.values() if job in (row.job, row.clearing)), None)
 
+    def unmet(self, step: str) -> list[str]:
+        """Those it needs that have neither succeeded nor been skipped by their own condition."""
+        needs = self.definition.by_name[step].needs
+        return [need for need in needs if not self._is_settled_well(need)]
+
+    def _is_settled_well(self, step: str) -> bool:
+        state = self.steps[step].state
+        return state is StepState.DONE or (state is StepState.SKIPPED and not self.unmet(step))
+
     def measure(self, step: str, metrics: str | None) -> None:
         """Keep what a step measured, in the place of what its earlier attempts did."""
         known: dict[str, Json] = msgspec.json.decode(self.metrics or "{}")

@@ -42,7 +42,9 @@ def start(unit: Unit, orders: Sequence[RunOrder]) -> list[list[Begun]]:
 def _start(unit: Unit, order: RunOrder) -> Iterator[Begun]:
     pipeline = order.definition.name
     ids = iter(unit.next_ids("run", len(order.runs)))
-    running = _running(unit, pipeline, {run.key for run in order.runs if run.key is not None})
+    running = running_with_keys(
+        unit, pipeline, {run.key for run in order.runs if run.key is not None}
+    )
     courses = Courses(unit, order.by)
     courses.rounds.join_batches({run.batch: pipeline for run in order.runs if run.batch})
     begun: list[Begun] = []
@@ -70,7 +72,7 @@ def _start(unit: Unit, order: RunOrder) -> Iterator[Begun]:
     yield from begun
 
 
-def _running(unit: Unit, pipeline: str, keys: set[str]) -> dict[str, int]:
+def running_with_keys(unit: Unit, pipeline: str, keys: set[str]) -> dict[str, int]:
     """The runs on their way that bear one of these keys."""
     if not keys:
         return {}
@@ -82,7 +84,3 @@ def _running(unit: Unit, pipeline: str, keys: set[str]) -> dict[str, int]:
         pipeline=pipeline,
     )
     return {row[0]: row[1] for row in found}
-
-
-def running_with_key(unit: Unit, pipeline: str, key: str) -> int | None:
-    return _running(unit, pipeline, {key}).get(key)

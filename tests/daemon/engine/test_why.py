@@ -179,6 +179,13 @@ def test_a_dead_job_names_the_rule_and_what_it_saw(reason: str, because: str) ->
     assert ("--force" in told.hint) == (reason == "permanent")
 
 
+def test_a_dead_job_whose_data_is_cleared_first_names_the_job_that_does_so() -> None:
+    told = explain(job(state=JobState.DEAD, reason="exhausted"), facts(cleared_by=13))
+    assert told.code == "clearing"
+    assert told.text == "it is requeued, and job 13 clears the data of its step first"
+    assert "`redrive why 13`" in told.hint
+
+
 def test_a_dead_job_whose_past_is_not_known_says_at_least_its_reason() -> None:
     told = explain(job(state=JobState.DEAD, reason="exhausted"), facts())
     assert told.text == "max retries exhausted"

@@ -356,6 +356,66 @@ def test_a_job_that_was_cancelled_before_its_time_still_waits_for_it(ground: Gro
     assert track.run(run).state == "done"
 
 
+def test_a_job_is_not_run_beside_those_before_it_that_are_run_again(track: Track) -> None:
+    run = track.start()
+    track.finish("parse")
+    track.fail("embed")
+    track.requeue(run, from_step="parse", again=True)
+
+    refused = requeue_job(track, 2, force=True).refused
+    assert str(refused).startswith("its run is on the way to its step embed again")
+    track.finish("parse")
+    track.finish("embed")
+    assert track.run(run).steps[1].job == 2
+
+
+def test_a_job_is_not_run_while_one_before_it_has_failed_or_was_cancelled(track: Track) -> None:
+    run = track.start()
+    track.finish("parse")
+    track.fail("embed")
+    track.requeue(run, from_step="parse", again=True)
+    track.do("cancel", run)
+    [parse, embed] = (track.run(run).steps[place].job for place in (0, 1))
+    assert parse is not None
+    assert embed is not None
+
+    refused = requeue_job(track, embed, force=True).refused
+    assert str(refused).startswith("it cannot begin at embed: parse has not succeeded")
+    requeue_job(track, parse, force=True)
+    track.fail("parse")
+    refused = requeue_job(track, embed, force=True).refused
+    assert str(refused).startswith("it cannot begin at embed: parse has not succeeded")
+
+
+def test_a_job_is_not_run_while_another_run_has_the_key_of_its_own(track: Track) -> None:
+    track.start(key="k")
+    track.fail("parse")
+    track.start(key="k")
+    assert str(requeue_job(track, 1).refused).startswith("r2, with the same key 'k', is running")
+
+    track.fail("parse")
+    requeued, refused = track.ground.do(act, Act(verb="requeue", jobs=[1, 2], by="ann"))
+    assert requeued.state == "queued"
+    assert str(refused.refused).startswith("r1, with the same key 'k', is running")
+
+
+def test_what_was_to_clear_data_is_not_run_again_by_itself(failed: Track) -> None:
+    requeue_job(failed, 2)
+    failed.fail_job(*failed.ground.take())
+
+    cleared, clears = failed.ground.do(act, Act(verb="requeue", jobs=[2, 3], by="ann", force=True))
+    assert cleared.state == "clearing"
+    assert str(clears.refused).startswith("it was to clear the data of a step")
+    [clearing] = failed.ground.take()
+    assert clearing.id == 4
+
+
+def test_a_job_whose_data_is_being_cleared_is_not_discarded(failed: Track) -> None:
+    requeue_job(failed, 2)
+    [acted] = failed.ground.do(act, Act(verb="discard", jobs=[2], by="ann"))
+    assert str(acted.refused).startswith("it is requeued already: job 3 clears the data")
+
+
 # ---- by a redrive --------------------------------------------------------------------------
 
 
@@ -382,6 +442,13 @@ def test_a_job_whose_data_could_not_be_cleared_has_failed_for_its_redrive(
     failed: Track, redrive: int
 ) -> None:
     failed.fail_job(*failed.ground.take())
+    assert failed.ground.ask(redrives.ended) == [redrives.Settled(redrive, 2, "dead")]
+
+
+def test_a_job_that_is_gone_by_now_has_failed_for_its_redrive(failed: Track, redrive: int) -> None:
+    failed.complete(failed.ground.take())
+    failed.fail("embed")
+    failed.ground.do(act, Act(verb="discard", jobs=[2], by="ann"))
     assert failed.ground.ask(redrives.ended) == [redrives.Settled(redrive, 2, "dead")]
 
 
