@@ -141,5 +141,55 @@ def test_whoever_spoils_the_file_can_still_look_and_kill(tmp_path: Path) -> None
         assert daemon.run("doctor").returncode == Exit.FAILED
 
 
+LANE = """
+[queues.bulk]
+concurrency = 1
+operations = ["request", "download"]
+[tasks.request]
+command = "echo request >> order"
+queue = "bulk"
+operation = "request"
+[tasks.download]
+command = "echo download >> order"
+queue = "bulk"
+operation = "download"
+[tasks.late]
+command = "test -e order && echo late >> order"
+queue = "bulk"
+operation = "download"
+[pipelines.both]
+steps = [{ name = "first", task = "request" }, { name = "second", task = "download" }]
+"""
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["reload", "restart"])
+def test_another_order_of_operations_holds_for_all_that_is_yet_to_run(
+    tmp_path: Path, is_restarted: bool
+) -> None:
+    with trial(tmp_path, LANE) as daemon:
+        daemon.start()
+        dead = daemon.enqueue("late")
+        daemon.until_ended(dead)
+        daemon.run("pause", "bulk", check=True)
+        runs = [daemon.ask.start("both").last_id for _ in range(2)]
+        daemon.enqueue("download")
+
+        daemon.config.write_text(daemon.config.read_text().replace(
+            '["request", "download"]', '["download", "request"]'
+        ))  # fmt: skip
+        if is_restarted:
+            daemon.hang_up()
+            daemon.stop()
+            daemon.start()
+        else:
+            daemon.run("reload", check=True)
+        daemon.run("requeue", str(dead), "--force", check=True)
+        daemon.run("resume", "bulk", check=True)
+        daemon.run("wait", str(dead), *runs, check=True)
+
+        order = (tmp_path / "order").read_text().split()
+        assert order == ["download", "late", "request", "download", "request", "download"]
+
+
 def rejections(daemon: Trial) -> list[Event]:
     return [event for event in daemon.events() if event.type == "config_rejected"]

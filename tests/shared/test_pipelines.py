@@ -69,11 +69,9 @@ def test_a_step_without_needs_follows_the_one_before_it() -> None:
 
 def test_a_definition_leaves_nothing_open() -> None:
     lane = pipeline(step("a")).steps[0].lane
-    assert (lane.queue, lane.operation, lane.rank, lane.policy.max_attempts) == (
-        "bulk", "download", 1, 5
-    )  # fmt: skip
+    assert (lane.queue, lane.operation, lane.policy.max_attempts) == ("bulk", "download", 5)
     other = pipeline(step("a", queue="manual", operation="request")).steps[0].lane
-    assert (other.queue, other.operation, other.rank) == ("manual", "request", 0)
+    assert (other.queue, other.operation) == ("manual", "request")
 
 
 @pytest.mark.parametrize(

@@ -175,10 +175,7 @@ class Definitions:
 
     def rank(self, queue: str, operation: str | None) -> int:
         """The place of an operation in its queue; those not named come last."""
-        operations = self.queues[queue].operations if queue in self.queues else []
-        if operation in operations:
-            return operations.index(operation)
-        return len(operations)
+        return self.queues[queue].rank(operation) if queue in self.queues else 0
 
 
 def parse_limit(rate: str | None) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ from redrived.engine.http_runner import HttpRunner
 from redrived.engine.leadership import Leadership
 from redrived.engine.leftovers import Leftovers
 from redrived.engine.measures import Measures
+from redrived.engine.order import Order
 from redrived.engine.orphans import Orphans
 from redrived.engine.outbox import Outbox
 from redrived.engine.pace import Pace
@@ -150,6 +151,7 @@ class Engine:
         )
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)
+        self.order = Order(store)
         self.timetable = Timetable(self, timers, is_leader=lambda: self.leadership.is_held)
         watch = Watch(self.attempts, self.ender, self.outputs, clock)
         watch.when_passed.append(self.python.passed)
@@ -157,6 +159,7 @@ class Engine:
             self.leadership,
             self.hooks,
             self.pipelines,
+            self.order,
             self.rescuer,
             Orphans(self.trees, timers),
             self.breakers,
@@ -235,6 +238,7 @@ class Engine:
         self.breakers.use(definitions)
         self.settler.definitions = definitions
         self.dispatcher.use(definitions)
+        self.order.use(definitions.queues)
         self.redrives.definitions = definitions
         self.hooks.use(definitions)
 

@@ -15,7 +15,7 @@ from redrive.config import Config, ConfigRejected, Plan, changes, load
 from redrive.errors import ConfigProblem, RedriveError, TryLater
 from redrive.protocol.commands import ReloadReply
 from redrived import descriptors, logs
-from redrived.store import ranks, tallies
+from redrived.store import tallies
 from redrived.store.database import Trouble
 from redrived.store.say import Said, say
 from redrived.store.tallies import Counts
@@ -23,7 +23,6 @@ from redrived.store.tallies import Counts
 if TYPE_CHECKING:
     from redrived.engine.engine import Engine
 
-CHUNK = 2_000  # jobs whose place is worked out anew in one go
 MOST_PROBLEMS = 20  # told in an event; the answer names them all
 
 log = logging.getLogger(__name__)
@@ -80,11 +79,10 @@ class Reloader:
             raise
         notes = await self._notes(new, plan)
         if plan:
-            old = engine.definitions.config
             await self._put_in_force(new, plan)
             # Told last, as whoever hears of it may count on it, and by now it has to be told.
             await engine.store.submit(say, _told(by, plan, notes), must_land=True)
-            await self._rank_anew(old, new)
+            await engine.order.run_once()
         return _reply(plan, notes)
 
     async def _put_in_force(self, new: Config, plan: Plan) -> None:
@@ -128,18 +126,6 @@ class Reloader:
             *_left_running(plan, self._engine),
             *self._engine.pipelines.missing(new),
         ]
-
-    async def _rank_anew(self, old: Config, new: Config) -> None:
-        """What waits is put into the order of today, a chunk at a time."""
-        engine = self._engine
-        for name, queue in new.queues.items():
-            if name in old.queues and old.queues[name].operations == queue.operations:
-                continue
-            after = 0
-            while ids := await engine.store.read(ranks.waiting, name, after, CHUNK):
-                wish = ranks.Ranking(ids, queue.operations)
-                await engine.store.submit(ranks.rank, wish)
-                after = ids[-1]
 
 
 def _keys(plan: Plan) -> tuple[str, ...]:

@@ -73,12 +73,13 @@ class Row(Struct, frozen=True):
     unique_key: str | None
     scheduled_for: int | None
     last_attempt_at: int | None
+    operation: str | None
 
 
 _ROW = (
     "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
     " available_at, reason, manual_retries, manual_at, unique_key, scheduled_for,"
-    " last_attempt_at"
+    " last_attempt_at, operation"
 )
 
 
@@ -194,7 +195,10 @@ def _requeue(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
     of_runs = [(row.run_id, row.id) for row in rows if row.run_id is not None]
     waiting = revived(unit, of_runs, wish.by, {**wish.data, **forced})
     now = [row for row in rows if row.id not in waiting]
-    waits = give_life(unit, [Life(row.id, available_at=_time_of(row)) for row in now])
+    lives = [
+        Life(row.id, unit.rank(row.queue, row.operation), available_at=_time_of(row)) for row in now
+    ]
+    waits = give_life(unit, lives)
     for row, wait in zip(now, waits, strict=True):
         data = {"was": row.state, "life": row.life + 1, "manual_retries": row.manual_retries + 1}
         _say(unit, wish, row, "job_requeued", JobState.QUEUED, 0, {**data, **forced})

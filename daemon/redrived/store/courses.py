@@ -141,7 +141,7 @@ class Courses:
         if clear is None or row.name in course.cleared or not self.has_begun(row):
             return False
         row.state = StepState.CLEARING
-        self._starts.append(_Start(row, _clearing(course, row, clear), clears=True))
+        self._starts.append(_Start(row, self._clearing(course, row, clear), clears=True))
         return True
 
     # ---- jobs of steps -----------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Courses:
         row.state = StepState.LIVE
         row.why = None
         job = NewJob(
-            **_laned(step.lane, course, row),
+            **self._laned(step.lane, course, row),
             task=_task_name(course, step),
             pinned=pinned_name(course.pipeline, course.version),
             args=course.args if action.args is None else to_json(action.args),
@@ -163,6 +163,25 @@ class Courses:
             limit_key=action.limit_key,
         )
         self._starts.append(_Start(row, job))
+
+    def _clearing(self, course: Course, row: StepRow, lane: Lane) -> NewJob:
+        key = limit_key(lane, msgspec.json.decode(course.args))
+        return NewJob(
+            **self._laned(lane, course, row), task=lane.task, args=course.args, limit_key=key
+        )
+
+    def _laned(self, lane: Lane, course: Course, row: StepRow) -> dict[str, Any]:
+        return {
+            "queue": lane.queue,
+            "operation": lane.operation,
+            "rank": self._unit.rank(lane.queue, lane.operation),
+            "priority": lane.priority,
+            "max_attempts": lane.policy.max_attempts,
+            "mode": course.mode,
+            "run_id": course.id,
+            "step": row.name,
+            "batch": course.batch,
+        }
 
     def _write_jobs(self) -> None:
         """A step whose last job failed gives it another life; any other gets a new job."""
@@ -198,7 +217,8 @@ class Courses:
         for start in starts:
             job, new = start.row.job, start.job
             assert job is not None
-            lives.append(Life(job, new.args, new.limit_key, new.available_at, new.scheduled_for))
+            times = new.available_at, new.scheduled_for
+            lives.append(Life(job, new.rank, new.args, new.limit_key, *times))
             was, life = ended[job]
             wish = self._wish or self._wish_before(start.row)
             self._unit.emit(
@@ -229,22 +249,3 @@ def _task_name(course: Course, step: Step) -> str:
     if step.inline is None:
         return step.lane.task
     return inline_name(course.pipeline, step.name, course.version)
-
-
-def _clearing(course: Course, row: StepRow, lane: Lane) -> NewJob:
-    key = limit_key(lane, msgspec.json.decode(course.args))
-    return NewJob(**_laned(lane, course, row), task=lane.task, args=course.args, limit_key=key)
-
-
-def _laned(lane: Lane, course: Course, row: StepRow) -> dict[str, Any]:
-    return {
-        "queue": lane.queue,
-        "operation": lane.operation,
-        "rank": lane.rank,
-        "priority": lane.priority,
-        "max_attempts": lane.policy.max_attempts,
-        "mode": course.mode,
-        "run_id": course.id,
-        "step": row.name,
-        "batch": course.batch,
-    }

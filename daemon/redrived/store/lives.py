@@ -12,6 +12,7 @@ class Life(NamedTuple):
     """What is None stays as it was, the due time excepted: None is now."""
 
     job: int
+    rank: int
     args: str | None = None
     limit_key: str | None = None
     available_at: int | None = None
@@ -21,14 +22,20 @@ class Life(NamedTuple):
 def give_life(unit: Unit, lives: Sequence[Life]) -> list[str]:
     """Answers what each of them waits for."""
     source = unit.database.rows(
-        "job bigint", "args", "limit_key", "available_at bigint", "scheduled_for bigint", "waits"
+        "job bigint",
+        "rank int",
+        "args",
+        "limit_key",
+        "available_at bigint",
+        "scheduled_for bigint",
+        "waits",
     )
     waits = [
         unit.waits(unit.now if life.available_at is None else life.available_at) for life in lives
     ]
     unit.over(
         [(*life, wait) for life, wait in zip(lives, waits, strict=True)],
-        "UPDATE jobs SET state = 'queued', waits = r.waits, reason = NULL, attempts = 0,"
+        "UPDATE jobs SET state = 'queued', waits = r.waits, rank = r.rank, reason = NULL, attempts = 0,"
         " lost = 0, unknowns = 0, life = life + 1, life_started_at = :now,"
         " available_at = coalesce(r.available_at, :now), args = coalesce(r.args, jobs.args),"
         " limit_key = coalesce(r.limit_key, jobs.limit_key),"

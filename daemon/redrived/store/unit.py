@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from sqlalchemy import Connection, Executable
 
+from redrive.config.sections import Queue
 from redrive.lifecycle import JobState
 from redrived.store import log
 from redrived.store.answers import DriverRows, Rows
@@ -38,6 +39,8 @@ ASIDE: Mapping[tuple[str, str | None], str] = MappingProxyType(
 )
 
 Records = TypeVar("Records")
+
+_NO_QUEUES: Mapping[str, Queue] = MappingProxyType({})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -73,12 +76,14 @@ class Unit:
         now: int,
         *,
         careful: bool = False,
+        queues: Mapping[str, Queue] = _NO_QUEUES,
     ) -> None:
         self.careful = careful  # the short way has failed: see `NeedsCare`
         self.connection = connection
         self.database = database
         self.node = node
         self.now = now
+        self._queues = queues
         self._driver = database.driver(connection)
         self._events: list[EventRow] = []
         self._moves: list[tuple[Tally, int]] = []
@@ -86,6 +91,10 @@ class Unit:
         self.has_made_ready = False
         self._sleeps_until: int | None = None
         self._gate_opens_at: int | None = None
+
+    def rank(self, queue: str, operation: str | None) -> int:
+        """The place of an operation in its queue, by the config of today."""
+        return self._queues[queue].rank(operation) if queue in self._queues else 0
 
     def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
         """Run one statement; a string may use named parameters."""

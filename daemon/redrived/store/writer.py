@@ -22,12 +22,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from redrive.clock import Clock
+from redrive.config.sections import Queue
 from redrive.errors import RedriveError, TryLater
 from redrived.store.database import Database, Trouble, said
 from redrived.store.group import Entry, GroupFailed, Item, Operation, Result, run_group
@@ -70,6 +71,7 @@ class Writer:
         self.database = database
         self.clock = clock
         self.node = node
+        self.queues: Mapping[str, Queue] = {}  # of the config; replaced as a whole
         self.trouble: Trouble | None = None
         self.groups = 0
         self._on_landed = on_landed
@@ -204,7 +206,14 @@ class Writer:
                 self.database.be_lenient(connection)
             with connection.begin():
                 now, transaction = self.database.begin(connection, self.clock.now())
-                unit = Unit(connection, self.database, self.node, now, careful=careful)
+                unit = Unit(
+                    connection,
+                    self.database,
+                    self.node,
+                    now,
+                    careful=careful,
+                    queues=self.queues,
+                )
                 landed = run_group(unit, group, self._take_standing)
                 if transaction is not None:
                     self._doubt = Doubt(transaction, group, landed)

@@ -94,6 +94,12 @@ class Queue(Section, frozen=True, kw_only=True):
     rate: Rate | None = None
     operations: list[Name] = []
 
+    def rank(self, operation: str | None) -> int:
+        """The place of an operation; those not named come last."""
+        if operation in self.operations:
+            return self.operations.index(operation)
+        return len(self.operations)
+
 
 class Backoff(Section, frozen=True, kw_only=True):
     first: Seconds = 5.0

@@ -30,7 +30,6 @@ class Lane(Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str
     queue: str
     operation: str | None = None
-    rank: int = 0  # of the operation in its queue
     priority: int = 0
     concurrency_key: str | None = None
     policy: RetryPolicy = RetryPolicy()
@@ -131,14 +130,10 @@ def _lane(
     queue: str | None = None,
     operation: str | None = None,
 ) -> Lane:
-    queue = queue or task.queue
-    operation = operation or task.operation
-    operations = config.queues[queue].operations if queue in config.queues else []
     return Lane(
         task=name,
-        queue=queue,
-        operation=operation,
-        rank=operations.index(operation) if operation in operations else len(operations),
+        queue=queue or task.queue,
+        operation=operation or task.operation,
         priority=task.priority,
         concurrency_key=task.concurrency_key,
         policy=resolve(task.retry if retry is None else retry, config.retry),

@@ -12,13 +12,14 @@ from redrive.errors import ConfigProblem, TryLater
 from redrive.protocol.commands import AddPipeline, RunOrder, Start, Started
 from redrived.api.runs import start_runs
 from redrived.engine.engine import Engine
-from redrived.engine.reload import CHUNK
+from redrived.engine.order import CHUNK
 from redrived.store import catalog
 from redrived.store.database import Trouble
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.events import announced
 from redrived.store.leases import lease
 from redrived.store.picking import Room, TaskRules
+from redrived.store.store import Connection
 from redrived.store.unit import Landed
 from support.engine import TESTER, running
 from support.engines import an_engine, told
@@ -125,6 +126,19 @@ async def test_what_waits_is_put_into_the_new_order(engine: Engine) -> None:
     room = Room(slots=4, tasks={"work": TaskRules()})
     leased = await engine.store.submit(lease, room)
     assert [job.id for job in leased.picked.jobs()] == [4, 2, 1, 3]
+
+
+async def test_what_runs_is_put_into_the_new_order_for_it_may_wait_again(engine: Engine) -> None:
+    jobs = [NewJob(task="work", queue="bulk", operation="download", rank=1)]
+    await engine.store.submit(enqueue, Order(jobs=jobs))
+    await engine.store.submit(lease, Room(slots=1, tasks={"work": TaskRules()}))
+    rewrite(engine, CONFIG.replace('"request", "download"', '"download"'))
+    await engine.reloader.reload(dry_run=False, by="me")
+
+    def rank(connection: Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT rank FROM jobs").scalar_one())
+
+    assert await engine.store.read(rank) == 0
 
 
 async def test_a_long_queue_is_put_in_order_bit_by_bit(engine: Engine) -> None:
