@@ -41,7 +41,7 @@ class Expression:
         """What the expression makes of `facts`, as plain JSON; it may raise anything."""
         renew_budget()
         # `map` and `select` give iterators: `list` runs them, and raises at what is undefined.
-        return msgspec.to_builtins(self._value(facts), enc_hook=list)
+        return msgspec.to_builtins(self._value(facts), str_keys=True, enc_hook=list)
 
 
 class Text:

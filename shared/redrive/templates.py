@@ -51,6 +51,12 @@ def render(value: Json, facts: Mapping[str, Json]) -> Json:
             return value
 
 
+def key_of(task: str, template: str, args: Mapping[str, Json]) -> str:
+    """The `limit_key` that a task's `concurrency_key` makes of a job's arguments."""
+    key = f"{task}/{render(template, {'args': dict(args)})}"
+    return key.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL keeps no NUL in a text
+
+
 def is_template(text: str) -> bool:
     """Whether there is anything in it to fill in."""
     return "{{" in text or "{%" in text or "{#" in text

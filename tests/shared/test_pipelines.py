@@ -192,6 +192,15 @@ def test_arguments_know_results_run_batch_and_key() -> None:
     assert enqueue.args == {"n": 2, "of": "r7/b1/k"}
 
 
+def test_arguments_that_no_job_may_have_fail_the_step() -> None:
+    results = {"a": "x" * 2**20}
+    definition = pipeline(step("a"), step("b", args={"all": "{{ steps.a.result }}"}))
+    [fail, finish] = go_on(definition, DONE, WAITING, results=results)
+    assert isinstance(fail, Fail)
+    assert fail.why == "the arguments take 1048586 bytes, more than 1048576"
+    assert finish == Finish(state=RunState.FAILED)
+
+
 def test_a_gate_holds_a_run_of_a_batch_until_it_is_let_through() -> None:
     definition = pipeline(step("a"), step("b", gate="batch", delay=900.0))
     assert go_on(definition, DONE, WAITING, batch="b1") == [Gate(step="b")]

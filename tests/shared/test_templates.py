@@ -82,6 +82,12 @@ def test_a_template_that_would_make_too_much_is_stopped() -> None:
         render("{{ path }} " * 100, {"path": "x" * 10_000})
 
 
+@pytest.mark.parametrize("key", ["none", "true", "(1, 2)"])
+def test_a_table_whose_keys_are_no_texts_is_no_value_of_a_template(key: str) -> None:
+    with pytest.raises(TemplateFailed, match="Only dicts with str-like"):
+        render(f"{{{{ {{{key}: 1}} }}}}", FACTS)
+
+
 TEXT = st.text(max_size=20).filter(lambda text: "{" not in text)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,

@@ -18,7 +18,7 @@ from redrive.models import Budgets, Job
 from redrive.pipelines.definition import inline_name
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Rulebook
-from redrive.templates import render
+from redrive.templates import key_of
 from redrived.store.catalog import Entry
 from redrived.store.picking import QueueRules
 
@@ -89,9 +89,7 @@ class TaskDefinition:
         """The key whose jobs share this task's limits, or None for a task without keys."""
         if self.task.concurrency_key is None:
             return None
-        key = str(render(self.task.concurrency_key, {"args": args}))
-        # PostgreSQL keeps no NUL in a text.
-        return f"{self.name}/{key}".replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return key_of(self.name, self.task.concurrency_key, args)
 
 
 class Definitions:

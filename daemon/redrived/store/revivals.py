@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from redrive.errors import WrongState
+import msgspec
+
+from redrive.errors import RedriveError, WrongState
+from redrive.pipelines.advance import descendants, limit_key
 from redrive.pipelines.states import RunState, StepState
 from redrived.store import run_rows
 from redrived.store.run_rows import Course
@@ -31,7 +34,7 @@ class Revivals:
             for key, run in running_with_keys(unit, pipeline, wanted).items()
         }
 
-    def refusal(self, job: int) -> WrongState | None:
+    def refusal(self, job: int) -> RedriveError | None:
         """Why it cannot be run again by itself; None lets its run go on."""
         course = self._course_of.get(job)
         return None if course is None else _of_step(course, job) or self._of_key(course)
@@ -43,7 +46,7 @@ class Revivals:
         return None if other == course.id else same_key_runs(other, course.key)
 
 
-def _of_step(course: Course, job: int) -> WrongState | None:
+def _of_step(course: Course, job: int) -> RedriveError | None:
     row = course.step_of(job)
     if row is None:
         return WrongState(
@@ -60,7 +63,7 @@ def _of_step(course: Course, job: int) -> WrongState | None:
             f"its step {row.name} was skipped: {row.why}",
             hint=f"`redrive show r{course.id}` shows the others",
         )
-    return begins_too_early(course, row.name)
+    return begins_too_early(course, row.name) or cannot_be_cleared(course, {row.name})
 
 
 def begins_too_early(course: Course, step: str) -> WrongState | None:
@@ -72,6 +75,19 @@ def begins_too_early(course: Course, step: str) -> WrongState | None:
         f"it cannot begin at {step}: {', '.join(unmet)} has not succeeded",
         hint=f"begin there: `redrive requeue r{course.id} --from {unmet[0]}`",
     )
+
+
+def cannot_be_cleared(course: Course, names: set[str]) -> RedriveError | None:
+    """Unless the key of each clearing can be made: there would be nobody to tell later on."""
+    args = msgspec.json.decode(course.args)
+    for name in names | descendants(course.definition, names):
+        clear = course.definition.by_name[name].clear
+        if clear is not None and course.steps[name].job is not None:
+            try:
+                limit_key(clear, args)
+            except RedriveError as failed:
+                return failed
+    return None
 
 
 def same_key_runs(other: int, key: str) -> WrongState:

@@ -17,7 +17,7 @@ from redrived.store import actions
 from redrived.store.actions import Act, Acted
 from redrived.store.courses import Courses
 from redrived.store.progress import start_over
-from redrived.store.revivals import begins_too_early, same_key_runs
+from redrived.store.revivals import begins_too_early, cannot_be_cleared, same_key_runs
 from redrived.store.run_rows import Course
 from redrived.store.runs import running_with_keys
 from redrived.store.unit import Unit
@@ -84,6 +84,8 @@ def beginning(unit: Unit, wish: RunAct, course: Course) -> set[str]:
         raise WrongState("it is running", hint=f"cancel it first: `redrive cancel r{course.id}`")
     names = _where_to_begin(course, wish.from_step)
     _check(unit, wish, course, names)
+    if (refused := cannot_be_cleared(course, names)) is not None:
+        raise refused
     if course.key is not None:
         other = running_with_keys(unit, course.pipeline, {course.key}).get(course.key)
         if other is not None:

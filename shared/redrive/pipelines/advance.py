@@ -16,9 +16,10 @@ from redrive.clock import SECOND
 from redrive.conditions import ConditionFailed, compile_condition
 from redrive.errors import RedriveError
 from redrive.models import Json
+from redrive.orders import checked_args
 from redrive.pipelines.definition import Definition, Lane, Step
 from redrive.pipelines.states import BROKEN, UNSETTLED, RunState, StepState
-from redrive.templates import render
+from redrive.templates import key_of, render
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -136,6 +137,8 @@ def start_step(step: Step, run: RunFacts) -> Enqueue | Fail:
     """Nothing keeps the step any more, its delay perhaps excepted."""
     try:
         args = None if step.args is None else render(step.args, _known(run))
+        if args is not None:
+            checked_args(args)  # as those of any job
         key = limit_key(step.lane, run.args if args is None else args)
     except RedriveError as failed:
         return Fail(step=step.name, why=failed.message)
@@ -153,10 +156,10 @@ def _time_of(step: Step, run: RunFacts) -> int | None:
 
 
 def limit_key(lane: Lane, args: Mapping[str, Json]) -> str | None:
-    """The key whose jobs share the task's limits, as everywhere else."""
+    """The key whose jobs share the task's limits, or None for a task without keys."""
     if lane.concurrency_key is None:
         return None
-    return f"{lane.task}/{render(lane.concurrency_key, {'args': args})}"
+    return key_of(lane.task, lane.concurrency_key, args)
 
 
 def descendants(definition: Definition, names: Iterable[str]) -> set[str]:

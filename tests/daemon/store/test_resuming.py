@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from redrive.config.sections import Config, Task
 from redrive.errors import NotAllowed, NotFound, PartialResults, TryLater, WrongState
 from redrive.lifecycle import JobState
+from redrive.templates import TemplateFailed
 from redrived.store import redrives, tallies
 from redrived.store.actions import Act, Acted, act
 from redrived.store.run_actions import RunAct
@@ -282,6 +284,17 @@ def _finish_both(track: Track) -> None:
     track.finish("download")
 
 
+def test_a_key_that_a_result_makes_never_keeps_that_result_from_the_store(ground: Ground) -> None:
+    keyed = Task(command=["true"], concurrency=1, concurrency_key="{{ args.of }}")
+    config = Config(tasks={"work": Task(command=["true"]), "other": keyed})
+    second = step("second", task="other", args={"of": "{{ steps.first.result }}"})
+    track = Track(ground, step("first"), second, config=config)
+    run = track.start()
+    track.finish("first", result="a\0b")
+    track.finish("second")
+    assert track.run(run).state == "done"
+
+
 # ---- by one of its jobs --------------------------------------------------------------------
 
 
@@ -408,6 +421,21 @@ def test_what_was_to_clear_data_is_not_run_again_by_itself(failed: Track) -> Non
     assert str(clears.refused).startswith("it was to clear the data of a step")
     [clearing] = failed.ground.take()
     assert clearing.id == 4
+
+
+def test_a_step_whose_clearing_would_have_no_key_is_not_run_again(ground: Ground) -> None:
+    keyed = Task(command=["true"], concurrency=1, concurrency_key="{{ args.tenant }}")
+    config = Config(tasks={"work": Task(command=["true"]), "other": keyed})
+    track = Track(ground, step("parse"), step("embed", clear="other"), config=config)
+    run = track.start()
+    track.finish("parse")
+    track.fail("embed")
+
+    for from_step in (None, "parse"):
+        with pytest.raises(TemplateFailed, match="no attribute 'tenant'"):
+            track.requeue(run, from_step=from_step, again=True)
+    assert isinstance(requeue_job(track, 2).refused, TemplateFailed)
+    assert track.run(run).state == "failed"
 
 
 def test_a_job_whose_data_is_being_cleared_is_not_discarded(failed: Track) -> None:
