@@ -24,7 +24,7 @@ from redrived.store.database import Database
 from redrived.store.enqueue import living
 from redrived.store.keys import free_keys
 from redrived.store.lives import Life, give_life
-from redrived.store.progress import Settled, clearings, forgotten, revived, settled
+from redrived.store.progress import Settled, clearings, forgotten, revived, settled, stand_back
 from redrived.store.removal import remove_jobs
 from redrived.store.revivals import Revivals
 from redrived.store.tables import HELD, KEY
@@ -309,6 +309,7 @@ def _release(unit: Unit, wish: Act, rows: Sequence[Row]) -> list[Acted]:
         "UPDATE jobs SET waits = r.waits"
         f" FROM {unit.database.rows('job bigint', 'waits')} WHERE jobs.id = r.job",
     )
+    stand_back(unit, [row.id for row in rows if row.run_id is not None])
     for row, wait in zip(rows, waits, strict=True):
         _say(unit, wish, row, "job_released", row.state, row.attempts, {})
         unit.waiting(row.queue, row.task, row.state, HELD, -1)

@@ -7,7 +7,6 @@ batch of ten thousand runs costs each of them as much as a batch of ten.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from redrive.clock import SECOND
@@ -56,12 +55,12 @@ class Counts:
             self.first_pass[key] += sign * (step.retry_together and going)
 
 
-def write(unit: Unit, change: Counts, asked: Iterable[GateKey]) -> dict[GateKey, GateCounts]:
-    """Add a change to what is counted; answers with the gates it moved, and those asked for."""
+def write(unit: Unit, change: Counts) -> dict[GateKey, GateCounts]:
+    """Add a change to what is counted; answers with the gates it moved."""
     if change.phases:
         _write_runs(unit, change.runs)
         _write_phases(unit, change.phases)
-    return _write_gates(unit, change, {*asked})
+    return _write_gates(unit, change)
 
 
 def _write_runs(unit: Unit, runs: Counter[tuple[str, str]]) -> None:
@@ -93,8 +92,8 @@ def _write_phases(unit: Unit, phases: Counter[tuple[str, str, str]]) -> None:
     )
 
 
-def _write_gates(unit: Unit, change: Counts, asked: set[GateKey]) -> dict[GateKey, GateCounts]:
-    moved = asked | {
+def _write_gates(unit: Unit, change: Counts) -> dict[GateKey, GateCounts]:
+    moved = {
         key
         for counter in (change.unsettled, change.waiting, change.first_pass)
         for key, n in counter.items()

@@ -44,7 +44,6 @@ class Courses:
 
     def __init__(self, unit: Unit, by: str = "", data: Mapping[str, Any] = _NOTHING) -> None:
         self.rounds = Rounds(unit)
-        self.asked: set[GateKey] = set()  # gates whose counts are of interest even unmoved
         self._unit = unit
         # For the events of new lives.
         self._wish: dict[str, Any] = {**({"by": by} if by else {}), **data}
@@ -117,7 +116,7 @@ class Courses:
         self._unit.emit("step_failed_terminal", job=row.job, run=course.id, data=data)
 
     def write(self) -> dict[GateKey, GateCounts]:
-        """Everything that has changed; answers with the gates whose counts were moved or asked."""
+        """Everything that has changed; answers with the gates whose counts were moved."""
         self._write_jobs()
         loaded = list(self._loaded.values())
         for course in (*self._new, *loaded):
@@ -128,7 +127,7 @@ class Courses:
             steps = [row for course in loaded for row in course.steps.values()]
             changed = [row for row in steps if row != self._before[row.run_id, row.name]]
             run_rows.update(self._unit, loaded, changed)
-        return batch_counts.write(self._unit, self._counts, self.asked)
+        return batch_counts.write(self._unit, self._counts)
 
     def has_begun(self, row: StepRow) -> bool:
         """Whether there has been an attempt at the present job of a step."""

@@ -13,7 +13,7 @@ from redrive.deciding.standing import why_dead
 from redrive.lifecycle import JobState
 from redrive.pipelines.advance import descendants
 from redrive.pipelines.states import ACTIVE, BROKEN, RunState, StepState
-from redrived.store.batch_counts import GateCounts, GateKey
+from redrived.store.batch_counts import GateKey
 from redrived.store.courses import Courses
 from redrived.store.run_rows import Course, StepRow
 from redrived.store.tables import BATCH
@@ -38,7 +38,7 @@ def settled(unit: Unit, items: Sequence[Settled]) -> None:
         return
     courses = Courses(unit)
     loaded = courses.load(item.run for item in items)
-    retrying: dict[int, GateKey] = {}
+    retrying: list[int] = []  # jobs of batches
     for item in items:
         course = loaded.get(item.run)
         row = course.step_of(item.job) if course is not None else None
@@ -53,20 +53,15 @@ def settled(unit: Unit, items: Sequence[Settled]) -> None:
                 course.measure(row.name, item.metrics)
             if item.state is not JobState.RETRY:
                 _ended(courses, course, row, item)
-            elif (gate := _retries(course, row)) is not None:
-                retrying[item.job] = gate
+            else:
+                row.state, row.passed = StepState.RETRYING, 1
+                retrying += [item.job] * (row.round is not None)
         courses.go_on(course, item.at)
-    courses.asked.update(retrying.values())
-    _retry_together(unit, courses.write(), retrying)
-
-
-def _retries(course: Course, row: StepRow) -> GateKey | None:
-    """Where the retry must wait for others, the gate that counts them."""
-    row.state = StepState.RETRYING
-    if row.round is None or not course.definition.by_name[row.name].retry_together:
-        return None
-    row.passed = 1
-    return GateKey(course.batch or "", row.name, row.round)
+    gates = courses.write()
+    stand_back(unit, retrying)
+    for key, counts in gates.items():
+        if counts.first_pass == 0:
+            _let_go(unit, key)
 
 
 def _cleared(courses: Courses, course: Course, row: StepRow, item: Settled) -> None:
@@ -97,21 +92,20 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         courses.say_failed(course, row, item.reason)
 
 
-def _retry_together(
-    unit: Unit, gates: dict[GateKey, GateCounts], retrying: dict[int, GateKey]
-) -> None:
-    """Retries stand back while first attempts of their round are to come; then all may go."""
+def stand_back(unit: Unit, jobs: Iterable[int]) -> None:
+    """Let retries wait, of these jobs, while first attempts of their round are to come."""
     unit.over(
-        [(job,) for job, key in retrying.items() if gates[key].first_pass > 0],
+        [(job,) for job in jobs],
         f"UPDATE jobs SET waits = '{BATCH}' FROM {unit.database.rows('job bigint')}"
-        " WHERE jobs.id = r.job AND jobs.waits IN ('ready', 'due')",
+        " WHERE jobs.id = r.job AND jobs.state = 'retry' AND jobs.waits IN ('ready', 'due')"
+        " AND EXISTS (SELECT 1 FROM steps JOIN gates ON gates.batch = steps.batch"
+        " AND gates.step = steps.name AND gates.round = steps.round"
+        " WHERE steps.run_id = jobs.run_id AND steps.job = jobs.id AND gates.first_pass > 0)",
     )
-    for key, counts in gates.items():
-        if counts.first_pass == 0:
-            _let_go(unit, key)
 
 
 def _let_go(unit: Unit, key: GateKey) -> None:
+    """No first attempt is to come any more: retries wait for their time alone."""
     waiting = unit.execute(
         "SELECT jobs.id, jobs.available_at FROM jobs JOIN steps"
         " ON steps.run_id = jobs.run_id AND steps.name = jobs.step"

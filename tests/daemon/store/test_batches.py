@@ -7,6 +7,7 @@ import pytest
 from redrive.errors import WrongState
 from redrive.protocol.rows import BatchRow, GateRow
 from redrived.store import batch_pages
+from redrived.store.actions import Act, act
 from redrived.store.runs import NewRun, start
 from support.ground import Ground
 from support.runs import Track, seconds, step
@@ -142,6 +143,24 @@ def test_retries_wait_for_the_first_pass_and_then_for_their_own_delay(track: Tra
     assert track.ground.waits(first.id) == "ready"
     assert track.ground.waits(second.id) == "due"
     assert [job.id for job in track.ground.take(9)] == [first.id]
+
+
+def test_a_retry_that_was_held_and_released_still_waits_for_the_first_pass(track: Track) -> None:
+    track.start_many(2, batch="b")
+    track.complete(track.ground.take(2))
+    track.ground.clock.move(900)
+    track.open_gates()
+    first, second = track.ground.take(2)
+    track.fail_job(first, retry_in=60)
+    for verb in ("hold", "release"):
+        track.ground.do(act, Act(verb=verb, jobs=[first.id], by="ann"))
+    assert track.ground.waits(first.id) == "batch"
+
+    track.complete([second])
+    assert track.ground.waits(first.id) == "due"
+    for verb in ("hold", "release"):
+        track.ground.do(act, Act(verb=verb, jobs=[first.id], by="ann"))
+    assert track.ground.waits(first.id) == "due"
 
 
 def test_the_last_first_attempt_may_itself_be_the_one_that_is_retried(track: Track) -> None:
