@@ -7,6 +7,7 @@ jobs themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from redrive.deciding.standing import why_dead
@@ -38,30 +39,37 @@ def settled(unit: Unit, items: Sequence[Settled]) -> None:
         return
     courses = Courses(unit)
     loaded = courses.load(item.run for item in items)
+    steps = {job: row for course in loaded.values() for job, row in course.jobs()}
     retrying: list[int] = []  # jobs of batches
-    for item in items:
-        course = loaded.get(item.run)
-        row = course.step_of(item.job) if course is not None else None
-        if course is None or row is None:
+    # What ends together moves its run on once: a run of many steps is cancelled in one go.
+    for (run, at), together in groupby(items, key=lambda item: (item.run, item.at)):
+        course = loaded.get(run)
+        if course is None:
             continue
-        if row.clearing == item.job:
-            _cleared(courses, course, row, item)
-        elif row.state not in ACTIVE:
-            continue  # somebody gave it another life by itself
-        else:
-            if item.metrics is not None:
-                course.measure(row.name, item.metrics)
-            if item.state is not JobState.RETRY:
-                _ended(courses, course, row, item)
-            else:
-                row.state, row.passed = StepState.RETRYING, 1
-                retrying += [item.job] * (row.round is not None)
-        courses.go_on(course, item.at)
+        for item in together:
+            row = steps.get(item.job)
+            if row is not None:
+                _note(courses, course, row, item)
+                if row.state is StepState.RETRYING and row.round is not None:
+                    retrying.append(item.job)
+        courses.go_on(course, at)
     gates = courses.write()
     stand_back(unit, retrying)
     for key, counts in gates.items():
         if counts.first_pass == 0:
             _let_go(unit, key)
+
+
+def _note(courses: Courses, course: Course, row: StepRow, item: Settled) -> None:
+    if row.clearing == item.job:
+        _cleared(courses, course, row, item)
+    elif row.state in ACTIVE:  # else somebody gave it another life by itself
+        if item.metrics is not None:
+            course.measure(row.name, item.metrics)
+        if item.state is JobState.RETRY:
+            row.state, row.passed = StepState.RETRYING, 1
+        else:
+            _ended(courses, course, row, item)
 
 
 def _cleared(courses: Courses, course: Course, row: StepRow, item: Settled) -> None:

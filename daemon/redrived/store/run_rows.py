@@ -57,7 +57,12 @@ class Course(Struct, kw_only=True):
 
     def step_of(self, job: int) -> StepRow | None:
         """The step whose present job this is; earlier jobs of a step have no say any more."""
-        return next((row for row in self.steps.values() if job in (row.job, row.clearing)), None)
+        return next((row for id, row in self.jobs() if id == job), None)
+
+    def jobs(self) -> Iterator[tuple[int, StepRow]]:
+        """The present jobs of its steps, and those that clear for them."""
+        for row in self.steps.values():
+            yield from ((job, row) for job in (row.job, row.clearing) if job is not None)
 
     def unmet(self, step: str) -> list[str]:
         """Those it needs that have neither succeeded nor been skipped by their own condition."""

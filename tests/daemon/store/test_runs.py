@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+
 import pytest
 
 from redrive.errors import UsageProblem
@@ -262,3 +265,24 @@ def test_runs_are_listed_newest_first_page_by_page(track: Track) -> None:
         track.page("state:failed,nope")
     with pytest.raises(UsageProblem, match="unknown key `colour`"):
         track.page("colour:red")
+
+
+def test_a_run_of_many_steps_is_cancelled_at_a_cost_that_grows_with_their_number(
+    ground: Ground,
+) -> None:
+    few, many = (_calls_to_cancel(ground, n) for n in (100, 800))
+    assert many < 10 * few
+
+
+def _calls_to_cancel(ground: Ground, n: int) -> int:
+    """How many functions are called to cancel a run of so many steps side by side."""
+    track = Track(ground, *[step(f"s{place}", needs=[]) for place in range(n)])
+    run = track.start()
+    calls = Counter[str]()
+    sys.setprofile(lambda _frame, event, _what: calls.update([event]))
+    try:
+        track.do("cancel", run)
+    finally:
+        sys.setprofile(None)
+    assert track.run(run).state == "cancelled"
+    return calls["call"]
