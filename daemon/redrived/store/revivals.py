@@ -79,14 +79,14 @@ def begins_too_early(course: Course, step: str) -> WrongState | None:
 
 def cannot_be_cleared(course: Course, names: set[str]) -> RedriveError | None:
     """Unless the key of each clearing can be made: there would be nobody to tell later on."""
-    args = msgspec.json.decode(course.args)
     for name in names | descendants(course.definition, names):
         clear = course.definition.by_name[name].clear
-        if clear is not None and course.steps[name].job is not None:
-            try:
-                limit_key(clear, args)
-            except RedriveError as failed:
-                return failed
+        if clear is None or clear.concurrency_key is None or course.steps[name].job is None:
+            continue
+        try:
+            limit_key(clear, msgspec.json.decode(course.args))
+        except RedriveError as failed:
+            return failed
     return None
 
 
