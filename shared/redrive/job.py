@@ -234,7 +234,7 @@ def has_room(metrics: dict[str, Any], name: str) -> bool:
 
 
 def _short(key: str) -> str:
-    if len(key) <= LONGEST_KEY:
+    if len(key) <= LONGEST_KEY and "\0" not in key:  # which PostgreSQL keeps in no text
         return key
     return "blake2b:" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

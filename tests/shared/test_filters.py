@@ -199,6 +199,7 @@ def test_the_words_of_the_screen_are_states_too() -> None:
         ("*" * 21, 1, "more than 20 wildcards", ""),
         ("a " * 101, 202, "more than 100 terms", ""),
         ("id:" + "1," * 501, 1004, "more than 500 values", ""),
+        ("arg.a:b\0", 8, "no text holds a NUL character", ""),
         ("a" * 4001, 4001, "the filter is longer than 4000 characters", ""),
     ],
 )

@@ -140,13 +140,15 @@ def test_once_is_true_once(wire: Wire) -> None:
     assert [job.once("mail"), job.once("mail"), job.once("charge")] == [True, False, True]
 
 
-def test_a_long_key_is_known_by_its_digest(wire: Wire) -> None:
+@pytest.mark.parametrize("key", ["k" * 1000, "k\0"])
+def test_a_key_that_no_table_holds_is_known_by_its_digest(wire: Wire, key: str) -> None:
     job = a_job(wire)
 
-    assert job.once("k" * 1000)
-    assert not job.once("k" * 1000)
-    assert job.once("k" * 1001)
+    assert job.once(key)
+    assert not job.once(key)
+    assert job.once(key + "k")
     assert max(map(len, wire.claimed)) < 50
+    assert "\0" not in "".join(wire.claimed)
 
 
 def test_remaining_marks_an_item_after_its_work_not_before(wire: Wire) -> None:

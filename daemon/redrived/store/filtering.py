@@ -163,15 +163,21 @@ class _Conditions:
         if self.is_sqlite:  # where one row that holds no JSON would spoil the whole answer
             args = case((func.json_valid(jobs.c.args), jobs.c.args))
             return args.op("->", return_type=Text())("$" + "".join(f'."{n}"' for n in path))
-        value: ColumnElement[Any] = cast(jobs.c.args, JSON)
+        value: ColumnElement[Any] = cast(_without_nul(jobs.c.args), JSON)
         for name in path:
             value = value.op("->", return_type=JSON())(literal(name, Text))
         return cast(value, Text)
 
     def _in_error(self, name: str) -> ColumnElement[Any]:
+        error = _without_nul(jobs.c.error)
         if self.is_sqlite:
-            return jobs.c.error.op("->>", return_type=Text())(f"$.{name}")
-        return cast(jobs.c.error, JSON).op("->>", return_type=Text())(literal(name, Text))
+            return error.op("->>", return_type=Text())(f"$.{name}")
+        return cast(error, JSON).op("->>", return_type=Text())(literal(name, Text))
+
+
+def _without_nul(json: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A NUL ends a text for SQLite, and the whole question for PostgreSQL."""
+    return func.replace(json, r"\u0000", r"\ufffd")
 
 
 _WAITS = jobs.c.state.in_(sorted(WAITING))

@@ -64,6 +64,8 @@ class _Parser:
     def filter(self) -> Filter:
         if len(self.text) > LONGEST:
             self.fail(LONGEST, f"the filter is longer than {LONGEST} characters")
+        if "\0" in self.text:
+            self.fail(self.text.index("\0"), "no text holds a NUL character")
         terms: list[Term] = []
         sort: list[Sort] = []
         while self.find_term():

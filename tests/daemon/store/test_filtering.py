@@ -13,7 +13,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
 
 from redrive.filters import Filter, matches, parse
-from redrive.models import Job
+from redrive.models import ErrorRecord, Job
 from redrived.store import tables
 from redrived.store.filtering import where
 from support.databases import database
@@ -98,6 +98,18 @@ def test_every_term_alone_finds_the_same_jobs(
 ) -> None:
     alone = Filter(terms=(data.draw(st.sampled_from(filter.terms)),))
     assert found(connection, alone, job) is matches(alone, job, NOW)
+
+
+@pytest.mark.parametrize(
+    "text", ["arg.to:x*", "arg.to:x", "arg.n:1", "behind", "gone", "!behind", "error:odd"]
+)
+def test_a_nul_in_what_a_job_holds_hides_neither_the_job_nor_others(
+    connection: Connection, text: str
+) -> None:
+    error = ErrorRecord(error_type="odd", category="unknown", message="before\0behind")
+    args = {"to": "x\0y", "n\0": 2, "n": 1}
+    job = Job(id=1, task="t", queue="q", available_at=0, args=args, error=error)
+    assert found(connection, parse(text), job) is matches(parse(text), job, NOW)
 
 
 def test_amounts_beyond_a_column_are_compared_not_refused(connection: Connection) -> None:
