@@ -18,6 +18,7 @@ from redrive.protocol.commands import JobOrder
 LARGEST_ARGS = 1024 * 1024  # bytes of JSON
 LONGEST_DELAY = 100 * 366 * 86400  # seconds
 LARGEST_PRIORITY = 2**31 - 1
+LONGEST_TEXT = 2_000  # characters
 FIRST_INSTANT = from_datetime(datetime.min.replace(tzinfo=UTC))
 LAST_INSTANT = from_datetime(datetime.max.replace(tzinfo=UTC))
 
@@ -73,6 +74,15 @@ def check_words(*words: tuple[str, str | None]) -> None:
                 f"the {what} {word[:50]!r} cannot be used",
                 hint="1 to 200 characters, none of them a control character",
             )
+
+
+def check_text(what: str, text: str | None) -> None:
+    """Refuse what would weigh on every event it is noted in, or that no database keeps."""
+    if text is not None and (len(text) > LONGEST_TEXT or "\0" in text):
+        raise UsageProblem(
+            f"the {what} {text[:50]!r} cannot be used",
+            hint=f"{LONGEST_TEXT:,} characters at most, none of them a NUL",
+        )
 
 
 def check_numbers(order: JobOrder) -> None:

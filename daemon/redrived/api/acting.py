@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from redrive.errors import UsageProblem
+from redrive.orders import check_text
 from redrive.protocol.commands import Act, Acted, Outcome
 from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
@@ -20,11 +21,22 @@ from redrived.store.actions import VERBS
 
 CHUNK = 1_000  # jobs changed in one go, so that the work between goes on
 
+# By the names of people. `again` is not among them: `--yes` says it for every verb.
+_OF_REQUEUE = {
+    "force": "force",
+    "from_step": "a step to begin at",
+    "canary": "a canary",
+    "pace": "a pace",
+    "stop_at": "a limit of failures",
+}
+
 
 async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     check_verb(request.verb)
+    _check_options(request)
     check_step(request.from_step, request.ids, request.where)
     _check_pace(request)
+    check_text("reason", request.reason)
     if request.verb == "requeue" and is_set(request):
         return await redrives.begin(engine, asker, request)
     runs = [id for id in request.ids if id.startswith("r")]
@@ -63,6 +75,19 @@ def is_set(request: Act) -> bool:
 
 def _is_paced(request: Act) -> bool:
     return any(each is not None for each in (request.canary, request.pace, request.stop_at))
+
+
+def _check_options(request: Act) -> None:
+    """Refuse what the verb does not have: nobody is to believe that it was heeded."""
+    if request.verb == "requeue":
+        return
+    for option, words in _OF_REQUEUE.items():
+        given = getattr(request, option)
+        if given is not None and given is not False:
+            raise UsageProblem(
+                f"{request.verb} has no use for {words}",
+                hint=f"leave {option} out; only requeue has it",
+            )
 
 
 def _check_pace(request: Act) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redrive.errors import NotFound, UsageProblem
+from redrive.orders import check_text
 from redrive.protocol.commands import Done, Drain, PauseIt, ResumeIt
 from redrived.api.noting import note
 from redrived.api.server import Asker
@@ -15,6 +16,7 @@ KINDS = ("queue", "task", "schedule")
 
 async def pause(engine: Engine, asker: Asker, request: PauseIt) -> Done:
     kind, name = which(engine, request.name)
+    check_text("reason", request.why)
     wish = Pausing(kind=kind, name=name, by=asker.who, why=request.why)
     changed = await engine.pauses.change(wish)
     text = f"{kind} {name} is paused" if changed else f"{kind} {name} was paused already"

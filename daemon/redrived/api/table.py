@@ -9,12 +9,12 @@ from typing import Any
 from redrive.protocol import commands, queries, rehearsals
 from redrive.protocol.envelope import Request
 from redrived.api import (
+    acting,
     backup,
     doctor,
     enqueue,
     events,
     jobs,
-    options,
     outbox,
     pausing,
     pipelines,
@@ -60,7 +60,7 @@ COMMANDS: Mapping[type[Request], Any] = {
     commands.Start: runs.start_runs,
     commands.AddPipeline: pipelines.add,
     commands.Trigger: schedules.trigger,
-    commands.Act: options.act,
+    commands.Act: acting.act,
     commands.DiscardOrder: outbox.discard_order,
     commands.Undo: redrives.undo,
     commands.ControlRedrive: redrives.control,

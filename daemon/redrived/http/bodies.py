@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +22,7 @@ Body = TypeVar("Body", bound=Struct)
 
 async def read(request: Request, kind: type[Body]) -> Body:
     """The body as a record; an empty one when none was sent and nothing is needed."""
+    check_parameters(request, (), hint="what this takes is sent in the body")
     content = await _bytes(request)
     if content:
         sent_as = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -45,6 +48,15 @@ async def _bytes(request: Request) -> bytes:
 
 def _too_large() -> HttpProblem:
     return HttpProblem(413, f"a body has {LARGEST:,} bytes at most")
+
+
+def check_parameters(request: Request, known: Collection[str], *, hint: str) -> None:
+    """Refuse in the query what nobody would heed, and what is said twice."""
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            raise UsageProblem(f"there is no parameter {name[:40]!r}", hint=hint)
+        if times > 1:
+            raise UsageProblem(f"{name} was given {times} times", hint="give it once")
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from redrive.config.values import DURATION, parse_duration
 from redrive.errors import NotFound, UsageProblem
 from redrive.instants import from_datetime
-from redrive.orders import LONGEST_DELAY
+from redrive.orders import LONGEST_DELAY, LONGEST_TEXT
 from redrive.protocol.commands import Act, Enqueue, JobOrder
 from redrive.protocol.queries import ListJobs, ShowJob
 from redrived.api import acting, enqueue
@@ -23,7 +23,7 @@ from redrived.api import jobs as api
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.http import problems
-from redrived.http.bodies import answer, number, read
+from redrived.http.bodies import answer, check_parameters, number, read
 from redrived.http.replies import ActedOn, JobsPage, ShownJob
 
 LONGEST_PAGE = 1_000
@@ -48,6 +48,10 @@ _Delay = Annotated[
 _DelayText = Annotated[
     str, msgspec.Meta(description=f"{DURATION}, in place of `at`", examples=["15m", "1h30m"])
 ]
+_Reason = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"maxLength": LONGEST_TEXT, "pattern": r"^[^\x00]*$"}),
+]
 _At = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -67,21 +71,23 @@ class NewJob(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Wish(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `POST /v1/jobs/{id}/requeue` and the like take."""
+    """What `POST /v1/jobs/{id}/cancel` and `kill` take."""
+
+    reason: _Reason | None = None
+
+
+class Requeue(Wish, frozen=True, forbid_unknown_fields=True):
+    """What `POST /v1/jobs/{id}/requeue` takes."""
 
     force: bool = False
-    reason: str | None = None
+
+
+WISHES: Mapping[str, type[Wish]] = {"requeue": Requeue, "cancel": Wish, "kill": Wish}
 
 
 async def list_jobs(engine: Engine, asker: Asker, request: Request) -> Response:
+    check_parameters(request, PARAMETERS, hint=f"there are {', '.join(PARAMETERS)}")
     query = request.query_params
-    for name, times in Counter(name for name, _ in query.multi_items()).items():
-        if name not in PARAMETERS:
-            raise UsageProblem(
-                f"there is no parameter {name[:40]!r}", hint=f"there are {', '.join(PARAMETERS)}"
-            )
-        if times > 1:
-            raise UsageProblem(f"{name} was given {times} times", hint="give it once")
     asked = ListJobs(
         where=query.get("where", ""),
         sort=query.get("sort"),
@@ -118,12 +124,10 @@ async def new_job(engine: Engine, asker: Asker, request: Request) -> Response:
 
 async def act(engine: Engine, asker: Asker, request: Request) -> Response:
     """The verb is the last part of the path."""
-    wish = await read(request, Wish)
     verb = request.url.path.rpartition("/")[2]
+    wish = await read(request, WISHES[verb])
     id = str(_id(request))
-    acted = await acting.act(
-        engine, asker, Act(verb=verb, ids=[id], force=wish.force, reason=wish.reason)
-    )
+    acted = await acting.act(engine, asker, Act(verb=verb, ids=[id], **asdict(wish)))
     (outcome,) = acted.outcomes
     refused = outcome.refused
     if refused is None:

@@ -120,7 +120,7 @@ def routes(health: Health, metrics: Metrics) -> list[Route]:
                 needs="change",
                 summary=summary,
                 parameters=(ID,),
-                body=jobs.Wish,
+                body=jobs.WISHES[verb],
                 replies=replies.ActedOn,
                 refusals=(400, 404, 409, 413, 415, 429),
             )

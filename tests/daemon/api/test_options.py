@@ -9,7 +9,8 @@ import pytest
 
 from redrive.errors import UsageProblem
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Act, Enqueue, JobOrder
+from redrive.protocol.commands import Act, Enqueue, JobOrder, PauseIt
+from redrived.api import pausing
 from redrived.api.table import table
 from support.engine import TESTER, Bench, running
 
@@ -44,3 +45,17 @@ async def test_an_option_of_requeue_is_refused_for_others(
         assert (await bench.job(id)).state is JobState.CANCELLED
         if "from_step" not in option:  # which only runs have
             await do(bench, verb="requeue", ids=[str(id)], **option)
+
+
+@pytest.mark.parametrize("reason", ["x" * 2_001, "a\0b"])
+async def test_a_reason_that_no_event_can_bear_is_refused(tmp_path: Path, reason: str) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        [id] = await bench.order(Enqueue(task="work", orders=[JobOrder(hold=True)]))
+        for refused in (
+            do(bench, verb="cancel", ids=[str(id)], reason=reason),
+            pausing.pause(bench.engine, TESTER, PauseIt(name="work", why=reason)),
+        ):
+            with pytest.raises(UsageProblem, match="cannot be used; 2,000 characters at most"):
+                await refused
+        assert (await bench.job(id)).state is JobState.QUEUED
+        await do(bench, verb="cancel", ids=[str(id)], reason="two\nlines" * 200)

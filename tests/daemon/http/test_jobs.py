@@ -115,6 +115,28 @@ async def test_a_permanent_failure_is_not_requeued_without_force(side: Side) -> 
     assert (await side.post(f"/v1/jobs/{id}/requeue", {"force": True})).status_code == 200
 
 
+@pytest.mark.parametrize("verb", ["cancel", "kill"])
+async def test_force_is_only_for_a_requeue(side: Side, verb: str) -> None:
+    await side.post("/v1/jobs", {"task": "work", "hold": True})
+    refused = await side.post(f"/v1/jobs/1/{verb}", {"force": True})
+    assert (refused.status_code, refused.json()["code"]) == (400, "usage")
+    assert "unknown field `force`" in refused.json()["title"]
+    assert (await side.get("/v1/jobs/1")).json()["state"] == "queued"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/jobs?hold=true", {"task": "work"}), ("/v1/jobs/1/kill?force=1", None)]
+)
+async def test_what_a_change_takes_is_not_looked_for_in_the_query(
+    side: Side, path: str, body: Any
+) -> None:
+    await side.post("/v1/jobs", {"task": "work", "hold": True})
+    refused = await side.post(path, body)
+    assert refused.status_code == 400
+    assert refused.json()["detail"] == "what this takes is sent in the body"
+    assert len((await side.get("/v1/jobs")).json()["jobs"]) == 1
+
+
 async def test_what_cannot_be_done_to_a_job_is_a_conflict(side: Side) -> None:
     [id] = await side.bench.enqueue("work")
     await side.bench.ended(id)
