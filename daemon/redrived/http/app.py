@@ -98,6 +98,11 @@ def _guarded(
 
 async def _no_such_path(request: Request, error: Any) -> Response:
     assert isinstance(error, HTTPException)
-    response = problems.answer(error.status_code, "http", error.detail)
-    response.headers.update({**(error.headers or {}), **_HEADERS})
+    path, headers = request.scope["path"][:100], error.headers or {}
+    if error.status_code == 405:
+        title, hint = f"{path} takes no {request.method}", f"it takes {headers['Allow']}"
+    else:
+        title, hint = f"there is no path {path}", "`GET /openapi.json` tells of those there are"
+    response = problems.answer(error.status_code, "http", title, hint)
+    response.headers.update({**headers, **_HEADERS})
     return response

@@ -100,7 +100,8 @@ async def list_jobs(engine: Engine, asker: Asker, request: Request) -> Response:
 
 async def show_job(engine: Engine, asker: Asker, request: Request) -> Response:
     reply = await api.show_job(engine, asker, ShowJob(id=_id(request)))
-    return answer(ShownJob(**asdict(reply.job), history=reply.history, next=reply.next))
+    next = problems.in_http(reply.next)
+    return answer(ShownJob(**asdict(reply.job), history=reply.history, next=next))
 
 
 async def new_job(engine: Engine, asker: Asker, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 from starlette.responses import Response
@@ -20,8 +21,11 @@ STATUS = {
     "config": 400,
 }
 
-# The hints of the whole daemon name what the command line has; here is something else.
+# The hints of the whole daemon name commands. Here they name what HTTP has instead, where it has.
 _IN_HTTP = {
+    r"`redrive requeue (\d+) --force`": r'`POST /v1/jobs/\1/requeue` with `{"force": true}`',
+    r"`redrive (requeue|cancel) (\d+)`": r"`POST /v1/jobs/\2/\1`",
+    r"`redrive show (\d+)`": r"`GET /v1/jobs/\1`",
     "--force": '`{"force": true}`',
     "`redrive jobs` lists them": "`GET /v1/jobs` lists them",
     "`redrive runs` lists them": "`GET /v1/worker/metrics` tells of those that failed last",
@@ -55,7 +59,7 @@ def answer(
         title=message,
         status=status,
         code=code,
-        detail=_in_http(hint) or None,
+        detail=in_http(hint) or None,
         retry_after=retry_after,
     )
     headers: dict[str, str] = {}
@@ -68,7 +72,7 @@ def answer(
     )
 
 
-def _in_http(hint: str) -> str:
+def in_http(hint: str) -> str:
     for typed, sent in _IN_HTTP.items():
-        hint = hint.replace(typed, sent)
+        hint = re.sub(typed, sent, hint)
     return hint

@@ -84,6 +84,8 @@ async def test_a_method_that_a_path_has_not_is_told_those_it_has(side: Side) -> 
     assert refused.status_code == 405
     assert set(refused.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
     assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.json()["title"] == "/v1/jobs takes no PUT"
+    assert "POST" in refused.json()["detail"]
     assert (await side.client.head("/v1/jobs")).status_code == 200
 
 
@@ -135,6 +137,29 @@ async def test_what_a_change_takes_is_not_looked_for_in_the_query(
     assert refused.status_code == 400
     assert refused.json()["detail"] == "what this takes is sent in the body"
     assert len((await side.get("/v1/jobs")).json()["jobs"]) == 1
+
+
+async def test_a_path_that_is_not_there_is_named_and_where_they_are_told(side: Side) -> None:
+    refused = (await side.get("/v1/job/1")).json()
+    assert refused["title"] == "there is no path /v1/job/1"
+    assert refused["detail"] == "`GET /openapi.json` tells of those there are"
+
+
+async def test_what_can_be_done_is_told_as_it_is_done_over_http(side: Side) -> None:
+    [work], [failed], [broken] = [
+        await side.bench.enqueue(task) for task in ("work", "fail", "broken")
+    ]
+    for id in (work, failed, broken):
+        await side.bench.ended(id)
+
+    async def next_of(id: int) -> str:
+        return str((await side.get(f"/v1/jobs/{id}")).json()["next"])
+
+    assert (await next_of(failed)).startswith(f"`POST /v1/jobs/{failed}/requeue` gives it another")
+    forced = f'`POST /v1/jobs/{broken}/requeue` with `{{"force": true}}`'
+    assert await next_of(broken) == f"mend the cause, then {forced}"
+    refused = await side.post(f"/v1/jobs/{work}/cancel")
+    assert refused.json()["detail"] == f"`GET /v1/jobs/{work}` says what can be done"
 
 
 async def test_what_cannot_be_done_to_a_job_is_a_conflict(side: Side) -> None:
