@@ -12,7 +12,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from redrive.cli.cleaning import clean_lines
 from redrive.cli.settings import Settings
-from redrive.cli.streams import give_up_output, open_missing, what_failed
+from redrive.cli.streams import bear_any_text, give_up_output, open_missing, what_failed
 from redrive.cli.verb import LazyNoun
 from redrive.cli.words import counted
 from redrive.config import ConfigRejected
@@ -144,6 +144,7 @@ def root(context: click.Context) -> None:
 def main() -> NoReturn:
     # A reader that goes away ends us without a word, as it ends every filter.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    bear_any_text()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -38,8 +38,10 @@ class Column(Struct, frozen=True):
 
 def print_json(value: Struct | dict[str, Any]) -> None:
     shown = plain(value) if isinstance(value, Struct) else value
-    # A terminal must not see what others wrote as it is; escaped, it is the same JSON.
-    text = json.dumps(shown, ensure_ascii=sys.stdout.isatty(), default=str)
+    # Escaped, it is the same JSON: for a terminal, which must not see what others wrote as it is,
+    # and where no UTF-8 is written.
+    escaped = sys.stdout.isatty() or sys.stdout.encoding.lower() != "utf-8"
+    text = json.dumps(shown, ensure_ascii=escaped, default=str)
     sys.stdout.write(text + "\n")
 
 

@@ -1,10 +1,11 @@
-"""The standard streams, which may be closed, or full, or without anybody who reads them."""
+"""The standard streams: closed, full, without a reader, or unable to say what is to be said."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+from typing import Any
 
 from redrive.errors import RedriveError
 
@@ -22,6 +23,13 @@ def open_missing() -> None:
         )
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def bear_any_text() -> None:
+    """Print `?` for what the encoding of the locale does not have; standard error escapes it."""
+    stdout: Any = sys.stdout
+    if stdout is not None and stdout.errors == "strict":
+        stdout.reconfigure(errors="replace")
 
 
 def what_failed(error: OSError) -> RedriveError | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -278,6 +279,16 @@ def test_with_standard_input_or_error_closed_the_code_is_the_same(folder: Path) 
     assert typed(folder, "cancel 12 13 <&-").returncode == 2
     assert typed(folder, "config show 2>&-").returncode == 0
     assert typed(folder, "status 2>&-").returncode == 69
+
+
+def test_what_the_encoding_does_not_have_is_no_defect(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    told = typed(folder, "classify 'a → b'")
+    assert (told.returncode, "a ? b" in told.stdout) == (0, True), told.stderr
+    told = typed(folder, "classify --json 'a → b'")
+    assert json.loads(told.stdout)["message"] == "a → b"
 
 
 def test_a_file_that_cannot_be_written_is_no_defect(folder: Path) -> None:
