@@ -1,9 +1,9 @@
 """Waiting for jobs and runs to end.
 
 By asking, at first often and then twice a second: an end can be announced by a dozen kinds
-of event, and a daemon that is restarted meanwhile makes no difference to a question. Without a
-timeout, one that stays away for longer than a restart takes is an error; one that never was
-there always is.
+of event, and a daemon that is restarted meanwhile makes no difference to a question. The first
+one is answered however little time is given. Without a timeout, a daemon that stays away for
+longer than a restart takes is an error; one that never was there always is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ async def wait(client: Asked, ids: Iterable[Id], timeout: float | None) -> dict[
     left = list(given)
     pause = _FIRST
     now = asyncio.get_running_loop().time
+    deadline = None if timeout is None else now() + timeout
     patient_until = -math.inf  # a daemon that never was there is told of at once
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(None) as limit:
             while left:
                 try:
                     ends |= await _ended(client, left)
@@ -51,6 +52,7 @@ async def wait(client: Asked, ids: Iterable[Id], timeout: float | None) -> dict[
                         raise
                 left = [id for id in left if id not in ends]
                 if left:
+                    limit.reschedule(deadline)
                     await asyncio.sleep(pause)
                     pause = min(pause * _FACTOR, _LONGEST)
     except TimeoutError:

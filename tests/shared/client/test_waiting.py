@@ -48,6 +48,16 @@ async def test_what_has_not_ended_in_time_is_missing(peer: Peer, client: AsyncCl
     assert await client.wait("12", "13", timeout=0.1) == {"13": "done"}
 
 
+async def test_what_has_ended_is_found_however_little_time_is_given(
+    peer: Peer, client: AsyncClient
+) -> None:
+    jobs(peer, {12: JobState.LEASED, 13: JobState.DONE})
+    assert await client.wait(12, 13, timeout=0) == {13: "done"}
+    jobs(peer, {})
+    with pytest.raises(NotFound):
+        await client.wait(12, timeout=0)
+
+
 async def test_jobs_of_which_a_page_has_few_are_all_found(peer: Peer, client: AsyncClient) -> None:
     def one(asked: ListJobs) -> JobPage:
         id = int(asked.after or "14") - 1
