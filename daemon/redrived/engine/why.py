@@ -150,7 +150,7 @@ def _obstacle(job: Job, at: Circumstances) -> tuple[str, str, dict[str, Any], st
         probe = f"the next probe is due at {iso(at.probe_at)}"
         return "breaker_open", text, {"probe_at": iso(at.probe_at)}, probe
     if at.is_draining:
-        return "draining", "the node drains and starts nothing more", {}, "start it again"
+        return "draining", "the node drains and starts nothing more", {}, "restart its daemon"
     if at.trouble is not None:
         return "store", f"the store is in trouble: {at.trouble}", {}, "`redrive doctor`"
     if at.pool is not None and at.workers == 0:

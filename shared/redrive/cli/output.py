@@ -26,6 +26,8 @@ from redrive.protocol.commands import Done
 _GAP = "  "
 _NARROWEST = 8
 _CUT = "…"
+# Many a program that reads line by line ends one at these, too.
+_LINE_ENDS = "\x85\u2028\u2029"
 _LONGEST = 200  # characters of a cell that may be cut, where there is no terminal
 
 
@@ -42,6 +44,8 @@ def print_json(value: Struct | dict[str, Any]) -> None:
     # and where no UTF-8 is written.
     escaped = sys.stdout.isatty() or sys.stdout.encoding.lower() != "utf-8"
     text = json.dumps(shown, ensure_ascii=escaped, default=str)
+    for each in _LINE_ENDS:
+        text = text.replace(each, f"\\u{ord(each):04x}")
     sys.stdout.write(text + "\n")
 
 

@@ -189,6 +189,15 @@ def test_a_list_in_json_is_whole_and_one_object_a_line(peer: Peer, redrive: Redr
     assert said.err == ""
 
 
+def test_a_line_of_json_ends_where_its_object_does(peer: Peer, redrive: Redrive) -> None:
+    args = {"text": "next\x85line\u2028or\u2029paragraph"}
+    found = [Job(id=1, task="t", queue="q", args=args), Job(id=2, task="t", queue="q")]
+    peer.replies["ListJobs"] = JobPage(jobs=found, after=None, as_of=1)
+    told = redrive("jobs", "--json").lines
+    assert [job["id"] for job in told] == [1, 2]
+    assert told[0]["args"] == args
+
+
 def test_a_list_for_people_ends_and_says_how_to_go_on(peer: Peer, redrive: Redrive) -> None:
     many_jobs(peer, 1203)
     said = redrive("jobs")
