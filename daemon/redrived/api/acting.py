@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from redrive.errors import UsageProblem
 from redrive.orders import check_text
 from redrive.protocol.commands import Act, Acted, Outcome
+from redrive.protocol.rehearsals import Preview
 from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
 from redrived.api.outcomes import outcome
@@ -33,13 +34,14 @@ _OF_REQUEUE = {
 
 async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
     check_verb(request.verb)
-    _check_options(request)
+    check_options(request)
+    check_whom(request.ids, request.where)
     check_step(request.from_step, request.ids, request.where)
-    _check_pace(request)
+    runs = [id for id in request.ids if id.startswith("r")]
+    check_pace(request, runs)
     check_text("reason", request.reason)
     if request.verb == "requeue" and is_set(request):
         return await redrives.begin(engine, asker, request)
-    runs = [id for id in request.ids if id.startswith("r")]
     jobs_only = [id for id in request.ids if not id.startswith("r")]
     ids = await chosen(engine, jobs_only, request.where, request.newest)
     data = {"reason": request.reason} if request.reason else {}
@@ -73,11 +75,11 @@ def is_set(request: Act) -> bool:
     return request.where is not None or _is_paced(request)
 
 
-def _is_paced(request: Act) -> bool:
+def _is_paced(request: Act | Preview) -> bool:
     return any(each is not None for each in (request.canary, request.pace, request.stop_at))
 
 
-def _check_options(request: Act) -> None:
+def check_options(request: Act | Preview) -> None:
     """Refuse what the verb does not have: nobody is to believe that it was heeded."""
     if request.verb == "requeue":
         return
@@ -90,8 +92,13 @@ def _check_options(request: Act) -> None:
             )
 
 
-def _check_pace(request: Act) -> None:
-    if _is_paced(request) and any(id.startswith("r") for id in request.ids):
+def check_whom(ids: Sequence[str | int], where: str | None) -> None:
+    if ids and where is not None:
+        raise UsageProblem("both ids and a filter were given", hint="give one of them")
+
+
+def check_pace(request: Act | Preview, runs: Sequence[str]) -> None:
+    if _is_paced(request) and runs:
         raise UsageProblem(
             "runs are requeued at once; a canary, a pace and a limit of failures are for jobs",
             hint="leave them out, or name jobs",
@@ -117,7 +124,5 @@ async def chosen(
     """The jobs a request is about: by id, or those that match and were there at the time."""
     if where is None:
         return check_ids(ids)
-    if ids:
-        raise UsageProblem("both ids and a filter were given", hint="give one of them")
     clause = condition(engine, where)
     return await engine.store.read(job_pages.matching, clause, newest)

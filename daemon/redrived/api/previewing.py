@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 from redrive.protocol.rehearsals import Preview, PreviewReply
 from redrive.protocol.rows import RunPlan
-from redrived.api.acting import CHUNK, check_step, check_verb, chosen
+from redrived.api.acting import (
+    CHUNK,
+    check_options,
+    check_pace,
+    check_step,
+    check_verb,
+    check_whom,
+    chosen,
+)
 from redrived.api.server import Asker
 from redrived.engine.engine import Engine
 from redrived.store import actions, events, jobs, run_rehearsal
@@ -40,6 +48,9 @@ class _Count:
 
 async def preview(engine: Engine, asker: Asker, request: Preview) -> PreviewReply:
     check_verb(request.verb)
+    check_options(request)
+    check_whom([*request.ids, *request.runs], request.where)
+    check_pace(request, request.runs)
     check_step(request.from_step, [str(id) for id in request.ids], request.where)
     ids = await chosen(engine, [str(id) for id in request.ids], request.where, None)
     count = _Count()

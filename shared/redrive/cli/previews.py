@@ -25,6 +25,9 @@ def ask_preview(client: Client, wish: Act, timeout: float) -> PreviewReply:
         force=wish.force,
         from_step=wish.from_step,
         again=wish.again,
+        canary=wish.canary,
+        pace=wish.pace,
+        stop_at=wish.stop_at,
     )
     reply: PreviewReply = client.ask(request, timeout=timeout)
     return reply

@@ -70,3 +70,6 @@ class Preview(Request, frozen=True, kw_only=True):
     runs: list[str] = []
     from_step: str | None = None
     again: bool = False
+    canary: int | None = None
+    pace: str | None = None
+    stop_at: float | None = None

@@ -10,6 +10,7 @@ import pytest
 from redrive.errors import UsageProblem
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import Act, Enqueue, JobOrder, PauseIt
+from redrive.protocol.rehearsals import Preview
 from redrived.api import pausing
 from redrived.api.table import table
 from support.engine import TESTER, Bench, running
@@ -59,3 +60,38 @@ async def test_a_reason_that_no_event_can_bear_is_refused(tmp_path: Path, reason
                 await refused
         assert (await bench.job(id)).state is JobState.QUEUED
         await do(bench, verb="cancel", ids=[str(id)], reason="two\nlines" * 200)
+
+
+@pytest.mark.parametrize("id", ["12", "r7"])
+@pytest.mark.parametrize("verb", ["requeue", "cancel"])
+async def test_ids_beside_a_filter_are_refused_not_forgotten(
+    tmp_path: Path, verb: str, id: str
+) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        [waiting] = await bench.order(Enqueue(task="work", orders=[JobOrder(hold=True)]))
+        with pytest.raises(UsageProblem, match="both ids and a filter"):
+            await do(bench, verb=verb, ids=[id], where="task:work")
+        assert (await bench.job(waiting)).state is JobState.QUEUED
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"verb": "requeue", "runs": ["r1"], "canary": 1},
+        {"verb": "requeue", "runs": ["r1"], "where": "task:work"},
+        {"verb": "hold", "ids": [1], "pace": "50/min"},
+        {"verb": "kill", "ids": [1], "force": True},
+    ],
+)
+async def test_a_rehearsal_refuses_what_would_be_refused(
+    tmp_path: Path, wish: dict[str, Any]
+) -> None:
+    async with running(tmp_path, TASKS) as bench:
+        ids = [*map(str, wish.pop("ids", [])), *wish.get("runs", [])]
+        request = Preview(**wish, ids=[int(id) for id in ids if id.isdecimal()])
+        with pytest.raises(UsageProblem) as refused:
+            await table(bench.engine)[Preview](TESTER, request)
+        wish.pop("runs", None)
+        with pytest.raises(UsageProblem) as told:
+            await do(bench, **wish, ids=ids)
+        assert str(refused.value) == str(told.value)
