@@ -28,7 +28,7 @@ from redrived.http.replies import ActedOn, JobsPage, ShownJob
 
 LONGEST_PAGE = 1_000
 PARAMETERS = ("where", "sort", "limit", "after")
-LARGEST_ID = (1 << 63) - 1
+LARGEST_ID = 10**18 - 1  # as everywhere: 18 digits
 
 
 # Checked where jobs are made; here they are told to whoever reads the OpenAPI document.

@@ -178,6 +178,7 @@ async def test_what_cannot_be_done_to_a_job_is_a_conflict(side: Side) -> None:
         ("/v1/jobs", {}, 400),
         ("/v1/jobs", {"task": "work", "args": {"x": "y" * 1_200_000}}, 413),
         ("/v1/jobs/999/cancel", None, 404),
+        (f"/v1/jobs/{1 << 62}/cancel", None, 404),
         (f"/v1/jobs/{1 << 70}/cancel", None, 404),
         ("/v1/jobs/1/discard", None, 404),
         ("/v1/jobs/../../etc/passwd", None, 404),
