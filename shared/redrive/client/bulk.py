@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -26,16 +27,17 @@ class Asked(Protocol):
 
 async def enqueue(client: Asked, task: str, orders: Iterable[JobOrder]) -> Enqueued:
     total = Enqueued(count=0, created=0, first_id=0, last_id=0)
-    for group in groups(orders):
-        request = Enqueue(task=task, orders=group)
-        reply: Enqueued = await _ask(client, request, total.count)
-        total = Enqueued(
-            count=total.count + reply.count,
-            created=total.created + reply.created,
-            first_id=min(total.first_id or reply.first_id, reply.first_id),
-            last_id=max(total.last_id, reply.last_id),
-            jobs=total.jobs + reply.jobs,
-        )
+    with _telling_of(lambda: total.count):
+        for group in groups(orders):
+            request = Enqueue(task=task, orders=group)
+            reply: Enqueued = await client.ask(request, timeout=_TIMEOUT)
+            total = Enqueued(
+                count=total.count + reply.count,
+                created=total.created + reply.created,
+                first_id=min(total.first_id or reply.first_id, reply.first_id),
+                last_id=max(total.last_id, reply.last_id),
+                jobs=total.jobs + reply.jobs,
+            )
     return total
 
 
@@ -43,16 +45,17 @@ async def start(
     client: Asked, pipeline: str, orders: Iterable[RunOrder], mode: str | None
 ) -> Started:
     total = Started(count=0, created=0, first_id="", last_id="")
-    for group in groups(orders):
-        request = Start(pipeline=pipeline, orders=group, mode=mode)
-        reply: Started = await _ask(client, request, total.count)
-        total = Started(
-            count=total.count + reply.count,
-            created=total.created + reply.created,
-            first_id=min(total.first_id or reply.first_id, reply.first_id, key=_number),
-            last_id=max(total.last_id or reply.last_id, reply.last_id, key=_number),
-            runs=total.runs + reply.runs,
-        )
+    with _telling_of(lambda: total.count):
+        for group in groups(orders):
+            request = Start(pipeline=pipeline, orders=group, mode=mode)
+            reply: Started = await client.ask(request, timeout=_TIMEOUT)
+            total = Started(
+                count=total.count + reply.count,
+                created=total.created + reply.created,
+                first_id=min(total.first_id or reply.first_id, reply.first_id, key=_number),
+                last_id=max(total.last_id or reply.last_id, reply.last_id, key=_number),
+                runs=total.runs + reply.runs,
+            )
     return total
 
 
@@ -75,12 +78,15 @@ def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
         yield group
 
 
-async def _ask(client: Asked, request: Request, accepted: int) -> Any:
+@contextmanager
+def _telling_of(accepted: Callable[[], int]) -> Generator[None]:
+    """Have what ends it halfway, a refusal or an order that cannot be made, say what was done."""
     try:
-        return await client.ask(request, timeout=_TIMEOUT)
+        yield
     except RedriveError as error:
         if error.order is not None:
-            error.order += accepted
-        if accepted:
-            error.hint = f"{accepted:,} before it were accepted. {error.hint}".strip()
+            error.order += accepted()
+        if accepted():
+            done = f"the first {accepted():,} were accepted"
+            error.hint = "; ".join(filter(None, [done, error.hint]))
         raise

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from redrive.client import AsyncClient
-from redrive.errors import RedriveError
+from redrive.errors import RedriveError, UsageProblem
 from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
 from redrive.protocol.envelope import Refusal
 from support.peer import Peer
@@ -63,4 +65,18 @@ async def test_a_refusal_halfway_says_how_many_were_accepted(
     peer.replies["Enqueue"] = accepted
     with pytest.raises(RedriveError, match="the disk is full") as caught:
         await client.enqueue_many("parse", [JobOrder()] * 2001)
-    assert caught.value.hint == "2,000 before it were accepted. make room"
+    assert caught.value.hint == "the first 2,000 were accepted; make room"
+
+
+async def test_an_order_that_cannot_be_made_halfway_says_how_many_were_accepted(
+    peer: Peer, client: AsyncClient
+) -> None:
+    def orders() -> Iterator[JobOrder]:
+        for _ in range(2500):
+            yield JobOrder()
+        raise UsageProblem("line 2501 is none", hint="mend it")
+
+    accept(peer)
+    with pytest.raises(UsageProblem) as caught:
+        await client.enqueue_many("parse", orders())
+    assert caught.value.hint == "the first 2,000 were accepted; mend it"
