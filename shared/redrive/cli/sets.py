@@ -101,8 +101,10 @@ def _check_can_ask(wish: Act) -> None:
 
 def _agrees(settings: Settings, wish: Act, preview: PreviewReply) -> bool:
     place = f" in {name}" if (name := settings.config.console.environment) else ""
-    jobs = counted(preview.fits, "job")
-    return click.confirm(f"{wish.verb} {jobs}{place}?", err=True)
+    whom = counted(preview.fits, "job")
+    if runs := sum(run.refused is None for run in preview.runs):
+        whom = f"{counted(runs, 'run')}, {whom}"
+    return click.confirm(f"{wish.verb} {whom}{place}?", err=True)
 
 
 def _act(client: Client, wish: Act, *, alone: bool) -> Acted:

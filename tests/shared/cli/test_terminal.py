@@ -12,7 +12,7 @@ from redrive.models import ErrorRecord, Job
 from redrive.protocol.commands import Acted, Outcome
 from redrive.protocol.queries import JobPage, LogReply, QueuePage
 from redrive.protocol.rehearsals import PreviewReply
-from redrive.protocol.rows import QueueRow
+from redrive.protocol.rows import QueueRow, RunPlan
 from support import incident
 from support.peer import Peer
 from support.terminal import in_terminal
@@ -106,6 +106,16 @@ def test_a_set_is_shown_and_asked_about(
     assert len(jobs.asked_for("Act")) == acts
     if acts:
         assert jobs.asked_for("Act")[0].newest == 90
+
+
+def test_runs_that_wait_without_a_job_are_asked_about_as_runs(jobs: Peer, folder: Path) -> None:
+    plans = [RunPlan(id=id, steps=["store"]) for id in ("r7", "r8")]
+    plans.append(RunPlan(id="r9", refused="it is done; cancel is for runs that are running"))
+    jobs.replies["Preview"] = PreviewReply(
+        total=3, by_state={"done": 3}, fits=0, excluded={}, sample=[], as_of=9, newest=0, runs=plans
+    )
+    _, out = redrive(folder, "cancel", "r7", "r8", "r9", typed=b"n\n")
+    assert re.search(r"cancel 2 runs, 0 jobs\? \[y/N\]", out)
 
 
 @pytest.mark.parametrize(("total", "code"), [(0, 0), (3, 1)])
