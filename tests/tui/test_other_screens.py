@@ -236,10 +236,11 @@ async def test_a_batch_says_how_many_of_its_runs_are_not_kept() -> None:
 
 async def test_a_paused_schedule_promises_no_next_time() -> None:
     source = incident.source()
-    source.schedules = [replace(source.schedules[0], paused=True, paused_by="anna")]
+    paused = replace(source.schedules[0], paused=True, paused_by="anna", paused_why="lunch")
+    source.schedules = [paused]
     async with on_stage(source) as stage:
         await stage.press("6")
-        assert "PAUSED by anna; it fires again once resumed" in stage.text
+        assert 'PAUSED by anna: "lunch"; it fires again once resumed' in stage.text
         assert "in 1d00h" not in stage.text
 
 

@@ -196,6 +196,8 @@ class Timetable(Loop):
             overlap=plan.overlap,
             paused=pause is not None,
             paused_by=pause.by if pause else None,
+            paused_at=pause.at if pause else None,
+            paused_why=pause.why if pause else None,
         )
 
 

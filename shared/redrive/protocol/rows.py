@@ -144,6 +144,8 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
     overlap: str = "skip"
     paused: bool = False
     paused_by: str | None = None
+    paused_at: Instant | None = None
+    paused_why: str | None = None
 
 
 class RedriveRow(Struct, frozen=True, kw_only=True):

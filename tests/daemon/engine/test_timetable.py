@@ -117,6 +117,17 @@ async def test_a_paused_schedule_does_not_fire_and_catches_up_nothing(tmp_path: 
         assert not [each for each in last if paused_at + 150_000 < each.slot < resumed_at - 150_000]
 
 
+async def test_a_paused_schedule_says_who_paused_it_when_and_why(tmp_path: Path) -> None:
+    config = TASKS + '[schedules.s]\ntask = "say"\nevery = "1h"\n'
+    async with running(tmp_path, config) as bench:
+        before = bench.engine.clock.now()
+        wish = commands.PauseIt(name="schedule:s", why="vendor down")
+        await pausing.pause(bench.engine, TESTER, wish)
+        row = (await rows(bench))["s"]
+        assert (row.paused, row.paused_by, row.paused_why) == (True, TESTER.who, "vendor down")
+        assert before <= (row.paused_at or 0) <= bench.engine.clock.now()
+
+
 async def test_an_unknown_schedule_is_named_with_the_nearest(tmp_path: Path) -> None:
     async with running(
         tmp_path, TASKS + '[schedules.night]\ntask = "say"\nevery = "1h"\n'

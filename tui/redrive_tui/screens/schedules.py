@@ -98,8 +98,11 @@ class SchedulesPane(Pane):
         facts = f"starts {clean(row.what, 80)} · zone {clean(row.timezone, 40)} · missed: {clean(row.missed, 40)}"
         lines: list[Line] = [[(clean(row.name, 80), "strong"), (f"  {facts}", "dim")]]
         if row.paused:
+            since = f" since {look.moment(row.paused_at, now)}" if row.paused_at else ""
             who = f" by {clean(row.paused_by, 80)}" if row.paused_by else ""
-            lines.append([("PAUSED", "warning"), (f"{who}; it fires again once resumed", "text")])
+            why = f': "{clean(row.paused_why, 200)}"' if row.paused_why else ""
+            said = f"{since}{who}{why}; it fires again once resumed"
+            lines.append([("PAUSED", "warning"), (said, "text")])
         lines += [
             [(f"  {look.absolute(at)}", "text"), (f"  {until(at, now)}", "dim")]
             for at in ([] if row.paused else row.next[:5])
