@@ -80,15 +80,22 @@ def _is_redrive(wish: Act) -> bool:
 
 
 def _check_whom(verb: str, ids: list[str], where: str | None) -> None:
-    if where is not None and not where.strip():
+    if where is not None and not _chooses(where):
         raise UsageProblem(
-            "the filter of --where is empty", hint="`--where 'id>0'` means every job there is"
+            f"the filter of --where {'only sorts' if where.strip() else 'is empty'}",
+            hint="`--where 'id>0'` means every job there is",
         )
     if bool(ids) == bool(where):
         raise UsageProblem(
             f"{verb} wants either ids or --where",
             hint=f"`redrive {verb} 12`, or `redrive {verb} --where 'queue:bulk error:timeout'`",
         )
+
+
+def _chooses(where: str) -> bool:
+    from redrive.filters import parse
+
+    return bool(parse(where).terms)
 
 
 def _check_can_ask(wish: Act) -> None:

@@ -242,11 +242,13 @@ def test_a_verb_wants_ids_or_a_filter(redrive: Redrive, arguments: tuple[str, ..
     assert "either ids or --where" in said.err
 
 
-def test_an_empty_filter_is_refused_and_the_one_for_everything_works(
-    peer: Peer, redrive: Redrive
+@pytest.mark.parametrize(("where", "what"), [(" ", "is empty"), ("sort:-age", "only sorts")])
+def test_a_filter_that_chooses_nothing_is_refused_and_the_one_for_everything_works(
+    peer: Peer, redrive: Redrive, where: str, what: str
 ) -> None:
-    said = redrive("hold", "--where", " ", "--yes")
+    said = redrive("hold", "--where", where, "--yes")
     assert (said.code, peer.asked) == (2, [])
+    assert f"the filter of --where {what}" in said.err
     assert "`--where 'id>0'` means every job" in said.err
     assert redrive("hold", "--where", "id>0", "--yes").code == 0
 
