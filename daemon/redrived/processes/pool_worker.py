@@ -231,7 +231,8 @@ class Worker:
         if self.process.is_being_ended or self._last_words:
             return True
         graces = [self._unwanted[job.job] for job in reports if job.job in self._unwanted]
-        if not graces or self.process.is_alone():
+        goes_on = any(report.goes_on for report in reports)
+        if not graces or (not goes_on and self.process.is_alone()):
             return False
         self.retire()
         if len(self._hand) > len(reports):

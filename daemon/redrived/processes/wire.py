@@ -68,6 +68,7 @@ class Report(Struct, array_like=True, frozen=True, gc=False):
     metrics: dict[str, Any] | None = None
     progress: tuple[float | None, float | None, str | None] | None = None
     failure: Failure | None = None
+    goes_on: bool = False  # it was interrupted, and what it has begun runs in threads or tasks
 
 
 class Ready(Struct, array_like=True, tag="ready"):

@@ -1,6 +1,6 @@
 """How an attempt ended, as the line of JSON that the daemon reads.
 
-`[id, lease, began, took, outcome, result, wrote, metrics, progress, failure]`, times in
+`[id, lease, began, took, outcome, result, wrote, metrics, progress, failure, goes_on]`, times in
 microseconds; what is left out at the end is done, null, nothing. A job that did its work in
 silence costs thirty characters.
 """
@@ -31,6 +31,7 @@ def report(
     value: Any,
     error: BaseException | None,
     interrupted: bool,
+    goes_on: bool,
 ) -> str:
     metrics = progress = failure = None
     if job is not None:
@@ -42,9 +43,9 @@ def report(
         result, problem = _as_json(row[TASK], value)
         if problem:
             outcome, failure = "permanent", problem
-    elif not wrote and metrics is None and progress is None:
+    elif not wrote and metrics is None and progress is None and not goes_on:
         return f"[{row[ID]},{row[LEASE]},{began},{took}]"
-    rest = encode([wrote, metrics, progress, failure])
+    rest = encode([wrote, metrics, progress, failure, goes_on])
     return f'[{row[ID]},{row[LEASE]},{began},{took},"{outcome}",{result},{rest[1:]}'
 
 

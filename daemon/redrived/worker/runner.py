@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ class Runner:
         self._interrupted: Row | None = None
         self._broke_an_import = False
         self._forked = False
+        self._threads = 0  # of the worker, before its first job
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaiting: asyncio.Future[Any] | None = None
         signal.signal(INTERRUPT, self._on_signal)
@@ -51,6 +53,7 @@ class Runner:
     def work(self) -> None:
         """Run what is in hand until told to leave."""
         hand, outbox = self._hand, self._outbox
+        self._threads = threading.active_count()
         now = flushed = _monotonic()
         since_epoch = time.time_ns() // 1000 - now  # work may be here before the first wait
         while not hand.leaving:
@@ -87,9 +90,10 @@ class Runner:
             self._hand.leave()  # what it has left half made would fail every job after this one
         took = ended - began
         try:
-            told = report(row, at, took, wrote, job, value, error, interrupted)
+            goes_on = interrupted and self._goes_on()
+            told = report(row, at, took, wrote, job, value, error, interrupted, goes_on)
         except Exception as broken:  # noqa: BLE001 - say, a Transient given a strange retry_after later
-            told = report(row, at, took, wrote, None, None, broken, False)
+            told = report(row, at, took, wrote, None, None, broken, False, interrupted)
         self._outbox.report(told)
         return ended
 
@@ -142,6 +146,19 @@ class Runner:
             return self._loop.run_until_complete(awaiting)
         finally:
             self._awaiting = None
+
+    def _goes_on(self) -> bool:
+        """Whether more than the handler may be at its work: threads, or tasks of the event loop.
+
+        Those that earlier jobs have left count, too: this one may have lent them its work.
+        """
+        if self._loop is not None:
+            import asyncio
+
+            self._loop.run_until_complete(asyncio.sleep(0))  # who has been cancelled ends now
+            if asyncio.all_tasks(self._loop):
+                return True
+        return threading.active_count() > self._threads
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:

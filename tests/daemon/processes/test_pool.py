@@ -96,6 +96,33 @@ async def test_a_cancelled_job_has_ended_once_all_that_it_started_is_gone(tmp_pa
         await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
 
 
+@pytest.mark.parametrize("task", ["go_on_in_a_thread", "go_on_in_a_lent_thread", "go_on_in_a_task"])
+async def test_nothing_of_a_cancelled_job_goes_on_in_its_worker(tmp_path: Path, task: str) -> None:
+    sign = tmp_path / "at work"
+    async with workshop(tmp_path) as shop:
+        first = shop.worker
+        job = shop.give(task, path=str(sign))
+        await shop.ear.until(sign.exists)
+        first.cancel(job, job + 1000, grace=0.1)
+
+        assert (await shop.ear.report_of(job)).outcome == "cancelled"
+        assert first.gone.is_set()
+        await shop.ear.until(lambda: len(shop.ear.ready_workers) == 2)
+
+
+async def test_a_worker_in_which_nothing_goes_on_outlives_a_cancel(tmp_path: Path) -> None:
+    sign = tmp_path / "at work"
+    async with workshop(tmp_path) as shop:
+        assert (await shop.run("echo_later")).outcome == "done"
+        job = shop.give("tell_a_task_to_end", path=str(sign))
+        await shop.ear.until(sign.exists)
+        shop.worker.cancel(job, job + 1000, grace=20)
+
+        assert (await shop.ear.report_of(job)).outcome == "cancelled"
+        assert (await shop.run("noop")).outcome == "done"
+        assert len(shop.ear.ready_workers) == 1
+
+
 async def test_a_worker_that_is_ended_speaks_once_all_that_it_started_is_gone(
     tmp_path: Path,
 ) -> None:

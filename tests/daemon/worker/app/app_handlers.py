@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -300,8 +301,6 @@ def use_a_client() -> object:
 
 
 def leave_a_thread() -> None:
-    import threading
-
     threading.Thread(target=time.sleep, args=(3600,)).start()
 
 
@@ -406,3 +405,36 @@ def spoil_the_page(path: str, exits: bool) -> None:
     if exits:
         os._exit(1)
     wait_for(path)
+
+
+def _touch_again_and_again(path: str) -> None:
+    while True:
+        touch(path)
+        time.sleep(0.001)
+
+
+def go_on_in_a_thread(path: str) -> None:
+    threading.Thread(target=_touch_again_and_again, args=(path,), daemon=True).start()
+    time.sleep(600)
+
+
+async def go_on_in_a_lent_thread(path: str) -> None:
+    await asyncio.to_thread(_touch_again_and_again, path)
+
+
+async def go_on_in_a_task(path: str) -> None:
+    async def touch_again_and_again() -> None:
+        while True:
+            touch(path)
+            await asyncio.sleep(0.001)
+
+    await asyncio.shield(asyncio.create_task(touch_again_and_again()))
+
+
+async def tell_a_task_to_end(path: str) -> None:
+    helper = asyncio.create_task(asyncio.sleep(600))
+    touch(path)
+    try:
+        await asyncio.sleep(600)
+    finally:
+        helper.cancel()
