@@ -81,6 +81,7 @@ class Runner:
         job, value, error = self._attempt(row)
         if self._forked:
             os._exit(1)  # a child that the handler forked and let come back here
+        self.tasks.go_home()
         ended = _monotonic()
         wrote = self._output.keep(row[ID], row[EXECUTION])
         if job is not None:
@@ -115,8 +116,11 @@ class Runner:
                     value = handler(**row[ARGS])
                     return job, value if value is None else self._result(value), None
                 with task.surroundings():
-                    handler = task.handler or self._load(task)
-                    return job, self._result(handler(**row[ARGS])), None
+                    try:
+                        handler = task.handler or self._load(task)
+                        return job, self._result(handler(**row[ARGS])), None
+                    finally:
+                        hand.current = None  # nothing may keep them from being taken back
             finally:
                 hand.current = None
         except BaseException as error:  # noqa: BLE001 - SystemExit too ends the job, not us

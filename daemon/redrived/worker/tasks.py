@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Callable
 
+from .descriptors import out_of_the_way
 from .stale import refuse_stale
 
 Handler = Callable[..., Any]
@@ -57,16 +58,14 @@ class Task:
 
     @contextmanager
     def surroundings(self) -> Generator[None, None, None]:
-        """What the config gives this task, taken back afterwards: environment, folder, limits."""
-        folder = os.getcwd()
+        """What the config gives this task: its folder; and until its end, environment and limits."""
         before = {name: os.environ.get(name) for name in self._env}
-        os.environ.update(self._env)
         try:
+            os.environ.update(self._env)
             os.chdir(self._cwd)
             with self._limited():
                 yield
         finally:
-            os.chdir(folder)
             for name, value in before.items():
                 if value is None:
                     os.environ.pop(name, None)
@@ -84,11 +83,19 @@ class Task:
 class Tasks:
     def __init__(self) -> None:
         self._home = os.getcwd()
+        self._way_home = out_of_the_way(os.open(".", os.O_PATH | os.O_CLOEXEC))
         self._tasks: dict[str, Task] = {}
 
     def announce(self, tasks: dict[str, list[Any]]) -> None:
         """Heard by the reader, while a job may be in surroundings of its own."""
         self._tasks = {name: Task(self._home, *facts) for name, facts in tasks.items()}
+
+    def go_home(self) -> None:
+        """Wherever a job has gone, the next one begins in our folder, even if that was removed."""
+        try:
+            os.fchdir(self._way_home)
+        except OSError:
+            pass  # it may not be entered any more: that is the trouble of those who need it
 
     def named(self, name: str) -> Task:
         try:

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from support.workers import Workshop
+from redrived.processes import wire
+from support.workers import Workshop, tasks_of_the_app
 
 
 @pytest.mark.parametrize("task", ["echo", "echo_later"])
@@ -163,8 +166,6 @@ async def test_a_task_that_is_not_there_fails_its_jobs_and_harms_nobody_else(
 
 
 async def test_a_task_may_have_an_environment_and_a_folder_of_its_own(shop: Workshop) -> None:
-    from redrived.processes import wire
-
     facts = {"own": wire.TaskFacts("app_handlers:env_of", env={"COLOUR": "red"}, cwd="/")}
     shop.pool.define({"env_of": wire.TaskFacts("app_handlers:env_of")} | facts)
 
@@ -172,9 +173,48 @@ async def test_a_task_may_have_an_environment_and_a_folder_of_its_own(shop: Work
     assert await shop.result("env_of", name="COLOUR") == [None, str(shop.outputs.parent)]
 
 
-async def test_a_task_is_held_to_its_limits_and_the_next_one_is_not(shop: Workshop) -> None:
-    from redrived.processes import wire
+@pytest.mark.parametrize("removed", [False, True])
+async def test_every_job_begins_in_the_folder_of_its_task(
+    shop: Workshop, tmp_path: Path, removed: bool
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    facts = wire.TaskFacts("app_handlers:env_of", env={"COLOUR": "red"})
+    shop.pool.define(tasks_of_the_app() | {"own": facts})
+    jobs = [
+        shop.job("go_to", folder=str(tmp_path / "elsewhere"), removed=removed),
+        shop.job("env_of", name="COLOUR"),
+        shop.job("own", name="COLOUR"),
+    ]
 
+    reports = await shop.run_all(jobs)
+
+    assert [report.outcome for report in reports] == ["done"] * 3
+    found = [msgspec.json.decode(report.result) for report in reports[1:]]
+    assert found == [[None, str(tmp_path)], ["red", str(tmp_path)]]
+
+
+async def test_a_cancel_leaves_nothing_of_a_tasks_environment_behind(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    task, there, go = (
+        "wait_where_the_environment_is_taken_back",
+        tmp_path / "there",
+        tmp_path / "go",
+    )
+    facts = wire.TaskFacts(f"app_handlers:{task}", env={"COLOUR": "red"})
+    shop.pool.define(tasks_of_the_app() | {task: facts})
+    job = shop.give(task, path=str(there), until=str(go))
+    await shop.ear.until(there.exists)
+    shop.worker.cancel(job, job + 1000)
+    shop.worker.take_back()
+    await shop.ear.until(lambda: shop.ear.returned)  # so the cancel has been heard
+    go.touch()
+
+    await shop.ear.report_of(job)
+    assert (await shop.result("env_of", name="COLOUR"))[0] is None
+
+
+async def test_a_task_is_held_to_its_limits_and_the_next_one_is_not(shop: Workshop) -> None:
     limits = {"memory": 4 << 30, "open_files": 100, "file_size": 1 << 20, "nice": 3}
     free = wire.TaskFacts("app_handlers:limits")
     held = wire.TaskFacts("app_handlers:limits", limits=limits)

@@ -438,3 +438,18 @@ async def tell_a_task_to_end(path: str) -> None:
         await asyncio.sleep(600)
     finally:
         helper.cancel()
+
+
+def go_to(folder: str, *, removed: bool) -> None:
+    os.chdir(folder)
+    if removed:
+        os.rmdir(folder)
+
+
+def wait_where_the_environment_is_taken_back(path: str, until: str) -> None:
+    def pop(name: str, *default: Any) -> Any:
+        del vars(os.environ)["pop"]
+        touch_and_wait(path, until)
+        return os.environ.pop(name, *default)
+
+    vars(os.environ)["pop"] = pop
