@@ -142,13 +142,17 @@ class Runner:
             return value
         import asyncio
 
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._loop)
-        awaiting = self._awaiting = asyncio.ensure_future(value, loop=self._loop)
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            loop = self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+        awaiting = self._awaiting = asyncio.ensure_future(value, loop=loop)
         try:
-            return self._loop.run_until_complete(awaiting)
+            return loop.run_until_complete(awaiting)
         finally:
+            if not awaiting.done():  # something else has left the loop, say a task that exits
+                awaiting.cancel()
+                loop.run_until_complete(asyncio.wait([awaiting]))
             self._awaiting = None
 
     def _goes_on(self) -> bool:
@@ -156,7 +160,7 @@ class Runner:
 
         Those that earlier jobs have left count, too: this one may have lent them its work.
         """
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             import asyncio
 
             self._loop.run_until_complete(asyncio.sleep(0))  # who has been cancelled ends now

@@ -233,6 +233,23 @@ async def test_a_child_that_a_handler_forks_and_forgets_runs_no_jobs(shop: Works
     assert sorted(shop.ear.order) == [job.id for job in jobs]
 
 
+async def test_a_handler_that_closes_the_event_loop_fails_no_other(shop: Workshop) -> None:
+    assert await shop.result("echo_later", n=1) == {"n": 1}
+    assert (await shop.run("close_the_loop")).outcome == "done"
+    assert await shop.result("echo_later", n=2) == {"n": 2}
+
+
+async def test_an_async_handler_whose_task_exits_has_ended_with_it(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    ended = tmp_path / "ended"
+    report = await shop.run("leave_the_loop", path=str(ended))
+
+    assert report.failure is not None
+    assert (report.outcome, report.failure.message) == ("failed", "sys.exit(3)")
+    assert ended.exists()
+
+
 async def test_nothing_the_worker_needs_hides_a_module_of_the_application(
     shop: Workshop,
 ) -> None:

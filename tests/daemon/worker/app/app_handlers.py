@@ -453,3 +453,21 @@ def wait_where_the_environment_is_taken_back(path: str, until: str) -> None:
         return os.environ.pop(name, *default)
 
     vars(os.environ)["pop"] = pop
+
+
+def close_the_loop() -> None:
+    asyncio.get_event_loop().close()
+
+
+async def leave_the_loop(path: str) -> None:
+    """As a task of the handler does that ends the program: the handler itself has not ended."""
+
+    async def leave() -> None:
+        sys.exit(3)
+
+    helper = asyncio.create_task(leave())
+    try:
+        await asyncio.sleep(600)
+    finally:
+        touch(path)
+        helper.cancel()
