@@ -46,8 +46,7 @@ class Runner:
         self._threads = 0  # of the worker, before its first job
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaiting: asyncio.Future[Any] | None = None
-        signal.signal(INTERRUPT, self._on_signal)
-        signal.signal(signal.SIGTERM, self._on_signal)
+        self._listen()
         os.register_at_fork(after_in_child=self._after_fork)
 
     def work(self) -> None:
@@ -60,7 +59,7 @@ class Runner:
             row = hand.take()
             if row is None:
                 outbox.flush()
-                self._output.mend()
+                self._mend()
                 hand.wait()
                 now = flushed = _monotonic()
                 since_epoch = time.time_ns() // 1000 - now
@@ -68,7 +67,7 @@ class Runner:
             now = self._run(row, now, since_epoch)
             if now - flushed > FLUSH_AFTER:
                 outbox.flush()
-                self._output.mend()
+                self._mend()
                 flushed = now
         outbox.flush()
 
@@ -154,6 +153,15 @@ class Runner:
                 awaiting.cancel()
                 loop.run_until_complete(asyncio.wait([awaiting]))
             self._awaiting = None
+
+    def _mend(self) -> None:
+        """What a handler may have spoilt for the next, put right now and then: it takes a while."""
+        self._output.mend()
+        self._listen()
+
+    def _listen(self) -> None:
+        for number in (INTERRUPT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
 
     def _goes_on(self) -> bool:
         """Whether more than the handler may be at its work: threads, or tasks of the event loop.

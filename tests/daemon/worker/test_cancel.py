@@ -1,3 +1,5 @@
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,22 @@ async def test_a_handler_that_will_not_go_is_ended_with_its_worker(
     assert loss.code == -9
     assert loss.begun is not None
     assert loss.begun[:2] == (job, job + 1000)
+
+
+@pytest.mark.parametrize("how", ["SIG_IGN", "SIG_DFL"])
+@pytest.mark.parametrize("by", ["a cancel", "SIGTERM"])
+async def test_a_handler_that_takes_the_signals_keeps_them_from_no_other(
+    shop: Workshop, tmp_path: Path, how: str, by: str
+) -> None:
+    began, ended = tmp_path / "began", tmp_path / "ended"
+    assert (await shop.run("take_the_signals", how=how)).outcome == "done"
+    job = shop.give("sleep", began=str(began), ended=str(ended))
+    await shop.ear.until(began.exists)
+
+    if by == "a cancel":
+        shop.worker.cancel(job, job + 1000)
+    else:
+        os.kill(shop.worker.process.pid, signal.SIGTERM)
+
+    assert (await shop.ear.report_of(job)).outcome == "cancelled"
+    assert ended.read_text() == "Cancelled"

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -471,3 +472,9 @@ async def leave_the_loop(path: str) -> None:
     finally:
         touch(path)
         helper.cancel()
+
+
+def take_the_signals(how: str) -> None:
+    """As libraries do that want to shut themselves down in order."""
+    for number in (signal.SIGTERM, signal.SIGURG):
+        signal.signal(number, getattr(signal, how))
