@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from redrive.job import CurrentJob, running
 from redrive.outcomes import Cancelled
 
+from .failure import describe
 from .hand import ARGS, EXECUTION, ID, LEASE, Hand, Row
 from .outbox import Outbox
 from .output import Output
@@ -79,7 +81,7 @@ class Runner:
         self._hand.began = began
         job, value, error = self._attempt(row)
         if self._forked:
-            os._exit(1)  # a child that the handler forked and let come back here
+            _end_child(error)
         self.tasks.go_home()
         ended = _monotonic()
         wrote = self._output.keep(row[ID], row[EXECUTION])
@@ -200,6 +202,20 @@ class Runner:
         self._hand.leave()
         signal.signal(INTERRUPT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _end_child(error: BaseException | None) -> None:
+    """What a handler has forked and let come back here ends as it would in any other program."""
+    status: object = None
+    if error is not None:
+        status = error.code if isinstance(error, SystemExit) else describe(error)["traceback"]
+    code = status if isinstance(status, int) else int(status is not None)
+    try:
+        if isinstance(status, str):
+            print(status.rstrip(), file=sys.stderr)
+        sys.stdout.flush()
+    finally:
+        os._exit(code & 0xFF)
 
 
 def _is_in_an_import(frame: FrameType | None) -> bool:

@@ -233,6 +233,27 @@ async def test_a_child_that_a_handler_forks_and_forgets_runs_no_jobs(shop: Works
     assert sorted(shop.ear.order) == [job.id for job in jobs]
 
 
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [
+        ("return", 0, ""),
+        ("exit", 0, ""),
+        ("exit 3", 3, ""),
+        ("exit in words", 1, "no way\n"),
+        ("fail", 1, "LookupError: in the child\n"),
+    ],
+)
+async def test_a_child_that_a_handler_forks_ends_as_it_would_anywhere(
+    shop: Workshop, how: str, code: int, said: str
+) -> None:
+    report = await shop.run("fork_and_wait", how=how)
+
+    assert msgspec.json.decode(report.result) == code
+    output = shop.output(report)
+    assert "from the child" in output
+    assert said in output
+
+
 async def test_a_handler_that_closes_the_event_loop_fails_no_other(shop: Workshop) -> None:
     assert await shop.result("echo_later", n=1) == {"n": 1}
     assert (await shop.run("close_the_loop")).outcome == "done"

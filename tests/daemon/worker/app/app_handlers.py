@@ -295,6 +295,17 @@ def fork_and_come_back() -> object:
     return os.fork() == 0
 
 
+def fork_and_wait(how: str) -> object:
+    """How a child ends, and what it says about it."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    print("from the child", end="")
+    if how == "fail":
+        raise LookupError("in the child")
+    return how == "return" or sys.exit({"exit": None, "exit 3": 3, "exit in words": "no way"}[how])
+
+
 def use_a_client() -> object:
     from redrive import Client
 
