@@ -172,7 +172,7 @@ class Supervisor:
         engine.drain(stop=False)
         log.info(_draining(engine))
         await self._until_idle(engine, engine.definitions.config.daemon.shutdown_grace)
-        left = list(engine.attempts)
+        left = engine.under_way
         for attempt in left:
             engine.ender.end(attempt, Ending.DRAIN, "the daemon was stopped")
         longest = max((attempt.definition.task.grace for attempt in left), default=0.0)
@@ -220,4 +220,4 @@ class Supervisor:
 
 
 def _draining(engine: Engine) -> str:
-    return f"draining: {len(engine.attempts)} attempts under way"
+    return f"draining: {len(engine.under_way)} attempts under way"

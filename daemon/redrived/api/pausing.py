@@ -37,7 +37,7 @@ async def drain(engine: Engine, asker: Asker, request: Drain) -> Done:
         )
     engine.drain(stop=request.stop)
     await note(engine, asker, "node_draining", stop=request.stop)
-    return Done(text=f"node {engine.node} drains", data={"running": len(engine.attempts)})
+    return Done(text=f"node {engine.node} drains", data={"running": len(engine.under_way)})
 
 
 def which(engine: Engine, text: str) -> tuple[str, str]:

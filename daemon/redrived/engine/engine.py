@@ -9,7 +9,7 @@ from redrive.clock import Clock
 from redrive.config.sections import Config
 from redrive.config.sections import Pool as PoolSettings
 from redrive.protocol.rows import NodeRow
-from redrived.engine.attempt import Attempts, Ending
+from redrived.engine.attempt import Attempt, Attempts, Ending
 from redrived.engine.breaker import Breakers
 from redrived.engine.command_runner import CommandRunner
 from redrived.engine.definitions import Definitions
@@ -187,6 +187,11 @@ class Engine:
         """Whether nothing runs, and no worker holds anything."""
         dispatcher = self.dispatcher
         return self.commands.is_idle and not dispatcher.is_leasing and not dispatcher.busy()
+
+    @property
+    def under_way(self) -> list[Attempt]:
+        """The attempts that this daemon has begun; what an earlier one has left is not its work."""
+        return [attempt for attempt in self.attempts if attempt not in self.leftovers]
 
     def end(self, job: int, lease: int, why: Ending, by: str) -> None:
         """End an attempt, should this node run it; another one sees the wish in the row."""

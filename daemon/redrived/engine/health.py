@@ -119,7 +119,7 @@ class Health:
     async def _status(self) -> str:
         engine = self._engine
         if engine.state == "draining":
-            return f"draining: {len(engine.attempts)} attempts under way"
+            return f"draining: {len(engine.under_way)} attempts under way"
         # No ailment: jobs run on, and the watchdog would cost them their attempts.
         if (gone := engine.unreachable()) is not None:
             return f"unreachable: {gone}"

@@ -66,6 +66,9 @@ class Leftovers:
         self._kept: dict[Attempt, LeftBehind] = {}
         self._strangers: Sequence[Identity] = ()
 
+    def __contains__(self, attempt: Attempt) -> bool:
+        return attempt in self._kept
+
     @property
     def strangers(self) -> list[int]:
         """Those of no attempt, for all that is known, and of one that has begun anew elsewhere."""

@@ -12,9 +12,9 @@ import pytest
 
 from redrive.clock import SystemClock
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Act
+from redrive.protocol.commands import Act, Drain
 from redrive.protocol.queries import Doctor, Why
-from redrived.api import acting
+from redrived.api import acting, pausing
 from redrived.api.doctor import doctor
 from redrived.api.why import why
 from redrived.engine.attempt import Attempt
@@ -110,6 +110,17 @@ async def test_its_job_can_be_killed_meanwhile(folder: Path, ice: Ice) -> None:
         ice.thaw()
         assert (await bench.ended(id)).state is JobState.CANCELLED
         assert (await bench.event("job_killed", id)).data["by"] == "tester"
+
+
+async def test_a_drain_neither_counts_nor_ends_it(folder: Path, ice: Ice) -> None:
+    id, _ = left_frozen(folder, ice, "command")
+    async with restarted(folder) as bench:
+        await bench.event("action_unkillable", id)
+        [other] = await bench.enqueue("command")
+        await soon(lambda: bench.engine.attempts.get(other), "it runs")
+        drained = await pausing.drain(bench.engine, TESTER, Drain(stop=False))
+        assert drained.data["running"] == 1
+        assert [attempt.job.id for attempt in bench.engine.under_way] == [other]
 
 
 async def test_it_is_named_by_itself_once_its_job_has_begun_anew(folder: Path, ice: Ice) -> None:
