@@ -32,12 +32,15 @@ def left_behind(connection: Connection, node: str) -> list[LeftBehind]:
 
 
 def told_unkillable(connection: Connection, node: str) -> dict[int, int]:
-    """By their pids, the jobs of which was said that SIGKILL does not end them."""
+    """By their pids, the jobs of whose present attempt was said that SIGKILL does not end it."""
     rows = connection.execute(
         text(
             "SELECT events.job, events.data FROM jobs JOIN events ON events.job = jobs.id"
-            " WHERE jobs.state = 'leased' AND jobs.node = :node"
-            " AND events.type = 'action_unkillable' ORDER BY events.seq"
+            " WHERE jobs.state = 'leased' AND jobs.node = :node AND jobs.started_at IS NOT NULL"
+            " AND events.type = 'action_unkillable' AND events.seq >"
+            " (SELECT max(seq) FROM events AS begins"
+            " WHERE begins.job = jobs.id AND begins.type = 'action_started')"
+            " ORDER BY events.seq"
         ),
         {"node": node},
     )
