@@ -16,6 +16,7 @@ from redrived.bus import Asker
 from redrived.engine import intake
 from redrived.engine.engine import Engine
 from redrived.engine.timers import Timers
+from redrived.processes.cgroups import Cgroups
 from redrived.store import events, jobs
 from redrived.store.enqueue import enqueue
 from redrived.store.events import announced
@@ -112,7 +113,9 @@ async def running(folder: Path, config: str = "", base: str = BASE) -> AsyncIter
 
 
 @asynccontextmanager
-async def still(folder: Path, config: str, clock: Clock) -> AsyncIterator[Engine]:
+async def still(
+    folder: Path, config: str, clock: Clock, cgroups: Cgroups | None = None
+) -> AsyncIterator[Engine]:
     """An engine on an open store, none of whose services does anything yet."""
     path = folder / "config.toml"
     path.write_text(config)
@@ -132,6 +135,7 @@ async def still(folder: Path, config: str, clock: Clock) -> AsyncIterator[Engine
             state_dir=folder / "state",
             runtime_dir=folder / "run",
             drain=lambda: None,
+            cgroups=cgroups,
         )
     finally:
         await timers.stop()

@@ -80,8 +80,13 @@ class Leftovers:
         ]
         return [*_living(self._strangers), *given_away]
 
-    async def keep(self, pids: Iterable[int], left: Sequence[LeftBehind]) -> set[int]:
-        """Go on with the attempts whose processes these are; says of which jobs they are."""
+    async def keep(
+        self, pids: Iterable[int], left: Sequence[LeftBehind], known: Mapping[int, str]
+    ) -> set[int]:
+        """Go on with the attempts whose processes these are; says of which jobs they are.
+
+        `known` are marks of processes, whatever has become of their environment.
+        """
         alive = [process for pid in pids if (process := Identity.of(pid)) is not None]
         if not alive:
             return set()
@@ -91,7 +96,8 @@ class Leftovers:
         found: defaultdict[int | None, list[Identity]] = defaultdict(list)
         for process in alive:
             # What was said of it goes first: by now its worker's name may be another's.
-            job = told.get(process.pid) or _marked(process.pid, marks)
+            borne = {*_environment(process.pid), known.get(process.pid)}
+            job = told.get(process.pid) or next(map(marks.get, marks.keys() & borne), None)
             found[job if job in begun else None].append(process)
         self._strangers = found.pop(None, ())
         return {self._go_on(begun[job], found[job]) for job in begun.keys() & found.keys()}
@@ -123,9 +129,8 @@ class Leftovers:
         return job.id
 
 
-def _marked(pid: int, marks: Mapping[str, int]) -> int | None:
-    entries = (entry.decode(errors="replace") for entry in proc.environment(pid))
-    return next((marks[entry] for entry in entries if entry in marks), None)
+def _environment(pid: int) -> set[str]:
+    return {entry.decode(errors="replace") for entry in proc.environment(pid)}
 
 
 def _living(processes: Iterable[Identity]) -> list[int]:

@@ -48,7 +48,7 @@ class Rescuer:
         if ended.killed:
             log.warning("ended %d processes of an earlier daemon", len(ended.killed))
         left = await self._store.read(left_behind, self._node)
-        kept = await self._leftovers.keep(ended.unkillable, left)
+        kept = await self._leftovers.keep(ended.unkillable, left, self._trees.marks_left())
         over = [each for each in left if each.job.id not in kept]
         self.settle(over)
         if over:

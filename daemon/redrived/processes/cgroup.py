@@ -24,6 +24,12 @@ class Cgroup:
             return None
         return Cgroup(folder)
 
+    def inside(self) -> list[Cgroup]:
+        """Those that were made in it."""
+        with suppress(OSError):
+            return [Cgroup(Path(entry)) for entry in os.scandir(self.folder) if entry.is_dir()]
+        return []
+
     @property
     def door(self) -> Path:
         """Whoever writes a process into this file brings it in, and what it forks from then on."""

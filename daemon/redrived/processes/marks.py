@@ -12,3 +12,9 @@ def command_mark(job: int, lease: int) -> str:
 
 def worker_mark(worker: str) -> str:
     return f"REDRIVE_WORKER={worker}"
+
+
+def mark_in(cgroup: str) -> str:
+    """What is borne by those for whom a cgroup of that name was made."""
+    kind, _, worker = cgroup.partition(".")
+    return worker_mark(worker) if kind == "worker" else f"REDRIVE_ATTEMPT={cgroup}"

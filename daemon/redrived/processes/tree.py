@@ -29,6 +29,7 @@ from redrived.processes.census import Census, Orphan, Processes, is_orphan
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.cgroups import Cgroups
 from redrived.processes.identity import Identity
+from redrived.processes.marks import mark_in
 from redrived.processes.spawn import end_at_once
 from redrived.processes.stuck import stuck_words
 
@@ -202,6 +203,15 @@ class Trees:
         for cgroup in cgroups:
             cgroup.remove()
         return ended
+
+    def marks_left(self) -> dict[int, str]:
+        """Who is left in the cgroups of an earlier daemon, and the mark that those tell of."""
+        return {
+            pid: mark_in(cgroup.folder.name)
+            for left in (self._cgroups.left if self._cgroups else ())
+            for cgroup in left.inside()
+            for pid in cgroup.members()
+        }
 
     def sweep(self) -> list[int]:
         """Once a second: reap orphans, kill those that have outlived their tree; returns these."""

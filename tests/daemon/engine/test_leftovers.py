@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,11 +21,14 @@ from redrived.api.why import why
 from redrived.engine.attempt import Attempt
 from redrived.engine.engine import Engine
 from redrived.engine.leftovers import Leftover
+from redrived.processes.cgroup import Cgroup
+from redrived.processes.cgroups import Cgroups
 from support.daemon import soon
 from support.engine import BASE, TESTER, Bench, at_work, still
 from support.ice import Ice
 from support.trial import trial
 
+MOUNTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 TASKS = """
 [pools.default]
 path = ["."]
@@ -40,17 +44,30 @@ command = ["echo", "said"]
 HANDLERS = "import time\n\ndef hang():\n    time.sleep(60)\n"
 
 
+@pytest.fixture
+def group() -> Iterator[Cgroup]:
+    above = next((mount for mount in MOUNTS if os.access(mount / "cgroup.procs", os.W_OK)), None)
+    if above is None:
+        pytest.skip("needs root and cgroup v2")
+    made = Cgroup(above).create(f"test-{uuid.uuid4()}")
+    assert made is not None
+    yield made
+    made.remove()
+
+
 @asynccontextmanager
-async def an_impatient_engine(folder: Path) -> AsyncIterator[Engine]:
-    async with still(folder, BASE + TASKS, SystemClock()) as engine:
+async def an_impatient_engine(
+    folder: Path, cgroups: Cgroups | None = None
+) -> AsyncIterator[Engine]:
+    async with still(folder, BASE + TASKS, SystemClock(), cgroups) as engine:
         engine.trees._patience = 0.2  # pyright: ignore[reportPrivateUsage]
         yield engine
 
 
 @asynccontextmanager
-async def restarted(folder: Path) -> AsyncIterator[Bench]:
+async def restarted(folder: Path, cgroups: Cgroups | None = None) -> AsyncIterator[Bench]:
     """The next daemon, at work on what an earlier one has left."""
-    async with an_impatient_engine(folder) as engine:
+    async with an_impatient_engine(folder, cgroups) as engine:
         bench = Bench(engine)
         async with at_work(engine):
             yield bench
@@ -134,6 +151,29 @@ async def test_it_is_named_by_itself_once_its_job_has_begun_anew(folder: Path, i
         attempts.add(Attempt(anew, old.definition, Leftover([]), 0, 0.0))
         told = f"SIGKILL does not end process {pid}"
         assert (await complaints(bench.engine))["leftovers"] == told
+
+
+@pytest.mark.parametrize(("task", "name"), [("command", "1.1"), ("handler", "worker.default.1")])
+async def test_who_has_cleared_its_environment_is_known_by_its_cgroup(
+    folder: Path, ice: Ice, group: Cgroup, task: str, name: str
+) -> None:
+    with trial(folder, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        id = daemon.enqueue(task)
+        daemon.until_told(id, "action_started")
+        daemon.pull_the_plug()
+    stranger = subprocess.Popen(["sleep", "60"], env={}, start_new_session=True)
+    made = group.create(name)
+    assert made is not None
+    made.add(stranger.pid)
+    ice.freeze(stranger.pid)
+    async with restarted(folder, Cgroups(group, (group,))) as bench:
+        event = await bench.event("action_unkillable", id)
+        assert event.data["unkillable"] == [stranger.pid]
+        assert (await bench.job(id)).state is JobState.LEASED
+        ice.thaw()
+        await soon(lambda: stranger.poll() is not None, "it is gone")
+        assert (await bench.ended(id)).state is JobState.DEAD
 
 
 async def test_one_that_is_of_no_job_is_named_by_itself(folder: Path, ice: Ice) -> None:
