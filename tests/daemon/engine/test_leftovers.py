@@ -23,6 +23,7 @@ from redrived.engine.engine import Engine
 from redrived.engine.leftovers import Leftover
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.cgroups import Cgroups
+from redrived.store.leases import lease
 from support.daemon import soon
 from support.engine import BASE, TESTER, Bench, at_work, still
 from support.ice import Ice
@@ -151,6 +152,23 @@ async def test_it_is_named_by_itself_once_its_job_has_begun_anew(folder: Path, i
         attempts.add(Attempt(anew, old.definition, Leftover([]), 0, 0.0))
         told = f"SIGKILL does not end process {pid}"
         assert (await complaints(bench.engine))["leftovers"] == told
+
+
+async def test_its_job_is_watched_when_a_worker_begins_it_anew(folder: Path) -> None:
+    (folder / "handlers.py").write_text(HANDLERS)
+    async with restarted(folder) as bench:
+        engine = bench.engine
+        await soon(lambda: engine.python.berths()["default"], "a worker is ready")
+        engine.dispatcher.close()  # it is leased and handed over here, as part of a larger hand
+        [id] = await bench.enqueue("handler")
+        leased = await engine.store.submit(lease, engine.dispatcher.room())
+        [berth] = leased.picked.berths
+        [job] = berth.jobs
+        definition = engine.definitions.tasks["handler"]
+        old = job._replace(lease=job.lease - 1)
+        engine.attempts.add(Attempt(old, definition, Leftover([]), 0, 0.0))
+        engine.python.hand(berth, begun=False, at=leased.at)
+        await soon(lambda: engine.attempts.get(id, job.lease), "the new attempt is watched")
 
 
 @pytest.mark.parametrize(("task", "name"), [("command", "1.1"), ("handler", "worker.default.1")])
