@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LARGEST_RESULT = 64 * 1024
 _EXCERPT = 500  # characters of a refusal's body that are shown
 _KEPT_HEADERS = ("content-type", "date", "etag", "last-modified", "location")
+_LONGEST_HEADER = 4096  # characters; all of them leave most of the result to the body
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class Answered(Struct, frozen=True, kw_only=True):
         if self.is_cut:
             return f"the result is cut: a result has at most {_LARGEST_RESULT} bytes, as JSON"
         if self.text and _is_json(self.headers):
-            return f"kept as text: it is no JSON, or nested more than {MOST} levels deep"
+            return f"kept as text: it is no JSON, too long, or nested more than {MOST} levels deep"
         return None
 
 
@@ -99,21 +100,30 @@ async def conclude(
 
 
 def _answer(response: httpx.Response, body: bytes) -> Answered:
-    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    headers = {
+        name: value
+        for name in _KEPT_HEADERS
+        if (value := response.headers.get(name)) is not None and len(value) <= _LONGEST_HEADER
+    }
     answer = Answered(status=response.status_code, headers=headers)
     if len(body) <= _LARGEST_RESULT and _is_json(headers):
         try:
             found = msgspec.json.decode(body)
-            if not is_deep(found):
-                return replace(answer, json=found)
+            whole = replace(answer, json=found)
+            if not is_deep(found) and _fits(whole):
+                return whole
         except (msgspec.MsgspecError, RecursionError):
             pass  # it is text, then
     text = _text(body[:_LARGEST_RESULT], response.encoding or "utf-8")
     answer = replace(answer, text=text, is_cut=len(body) > _LARGEST_RESULT)
-    while len(msgspec.json.encode(answer)) > _LARGEST_RESULT:
+    while not _fits(answer):
         text = text[: len(text) // 2]
         answer = replace(answer, text=text, is_cut=True)
     return answer
+
+
+def _fits(answer: Answered) -> bool:
+    return len(msgspec.json.encode(answer)) <= _LARGEST_RESULT
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
@@ -122,7 +132,8 @@ def _is_json(headers: Mapping[str, str]) -> bool:
 
 def _text(body: bytes, encoding: str) -> str:
     try:
-        return body.decode(encoding, errors="replace")
+        text = body.decode(encoding, errors="replace")
+        return text.encode(errors="replace").decode()  # of UTF-7, say, half a character may come
     except (LookupError, ValueError):  # the other side's word for it: "hex" is known, but no text
         return body.decode(errors="replace")
 

@@ -14,7 +14,7 @@ from redrived.engine.attempt import Ending
 from support.engine import running
 
 DEEP = "[" * 30_000 + "]" * 30_000  # more than any parser's stack, less than the largest result
-AS_TEXT = "kept as text: it is no JSON, or nested more than 100 levels deep"
+AS_TEXT = "kept as text: it is no JSON, too long, or nested more than 100 levels deep"
 
 
 @asynccontextmanager

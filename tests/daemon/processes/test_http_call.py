@@ -218,11 +218,38 @@ async def test_a_result_is_kept_up_to_its_limit(server: Server) -> None:
     assert outcome.note == "the result is cut: a result has at most 65536 bytes, as JSON"
 
 
+async def test_a_header_that_is_very_long_is_not_kept(server: Server) -> None:
+    server.lay("/", "200 OK", f"ETag: {'e' * 90_000}", "Location: /there", body="here")
+    outcome = await answer(HttpCall(url=server.url()))
+    assert (outcome.text, outcome.headers, outcome.is_cut) == (
+        "here",
+        {"location": "/there"},
+        False,
+    )
+
+
+@pytest.mark.parametrize("body", [f'"{"x" * 65_500}"', f"[{','.join(['1e15'] * 12_000)}]"])
+async def test_json_that_makes_a_result_too_long_is_text(server: Server, body: str) -> None:
+    server.lay("/", "200 OK", "Content-Type: application/json", body=body)
+    outcome = await answer(HttpCall(url=server.url()))
+    assert outcome.json is None
+    assert outcome.text is not None
+    assert body.startswith(outcome.text)
+    assert outcome.note is not None
+
+
+async def test_a_charset_that_makes_no_text_costs_its_characters(server: Server) -> None:
+    server.lay("/", "200 OK", "Content-Type: text/plain; charset=utf-7", body="+2AA-x")
+    assert (await answer(HttpCall(url=server.url()))).text == "?x"
+
+
 async def test_what_calls_itself_json_and_is_not_is_text(server: Server) -> None:
     server.lay("/", "200 OK", "Content-Type: application/json", body="<html>")
     outcome = await answer(HttpCall(url=server.url()))
     assert outcome.text == "<html>"
-    assert outcome.note == "kept as text: it is no JSON, or nested more than 100 levels deep"
+    assert (
+        outcome.note == "kept as text: it is no JSON, too long, or nested more than 100 levels deep"
+    )
 
 
 @pytest.mark.parametrize(
