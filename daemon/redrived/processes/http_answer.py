@@ -145,6 +145,6 @@ def _retry_after(value: str | None, now: float) -> float | None:
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now)

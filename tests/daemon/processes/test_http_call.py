@@ -178,6 +178,7 @@ async def test_a_refusal_is_told_with_its_words_but_not_with_our_secrets(server:
         (formatdate(NOW - 90, usegmt=True), 0.0),
         ("soon", None),
         ("-5", None),
+        ("Fri, 99999999999 Nov 1994 08:49:37 GMT", None),
     ],
 )
 async def test_retry_after_is_seconds_or_a_date(
