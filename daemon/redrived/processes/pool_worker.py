@@ -150,7 +150,7 @@ class Worker:
 
     def passed(self, seconds: float) -> None:
         """Time has passed in which the daemon was awake: has the worker kept silent too long?"""
-        if self._leaving:
+        if self.fault or self.process.is_being_ended:
             return
         before, self._began = self._began, self.process.begun_last()
         is_running = self._is_running(self._began)

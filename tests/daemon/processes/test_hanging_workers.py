@@ -59,6 +59,7 @@ async def test_a_worker_that_hangs_in_its_start_is_ended_and_the_next_comes_more
     flag, settings = hanging(tmp_path)
     async with workshop(tmp_path, wait=False, processes=1, **settings) as shop:
         await shop.ear.until(flag.exists)
+        await shop.ear.until(shop.worker.process.output.size)  # it has said why
         hung = Identity.of(shop.worker.process.pid)
         assert hung is not None
         shop.pool.passed(START_WITHIN + 0.1)
@@ -136,6 +137,21 @@ async def test_a_worker_that_never_begins_anything_is_replaced_more_slowly(
 
         assert "it did not begin within 10 s" in shop.pool.trouble
         assert "again in 1 s" in caplog.messages[-1]
+
+
+async def test_a_worker_whose_last_hand_it_is_is_waited_for_no_longer(tmp_path: Path) -> None:
+    async with workshop(tmp_path, recycle_after=1) as shop:
+        last = shop.worker
+        os.kill(last.process.pid, signal.SIGSTOP)
+        await shop.ear.until(last.process.is_stopped)
+        job = shop.give("noop")
+        assert last.is_leaving
+        shop.pool.passed(BEGIN_WITHIN + 0.1)
+        await shop.ear.until(lambda: shop.ear.losses)
+
+        [loss] = shop.ear.losses
+        assert (loss.begun, loss.unstarted) == (None, [(job, job + 1000)])
+        assert loss.why == "it did not begin within 10 s what it was handed"
 
 
 async def test_a_stopped_worker_that_holds_others_behind_the_one_it_runs_is_replaced(
