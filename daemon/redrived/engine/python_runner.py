@@ -151,7 +151,7 @@ class PythonRunner:
         done: list[Completed] = []
         spent: defaultdict[str, list[float]] = defaultdict(list)  # seconds, by task
         for report in reports:
-            job = hand.pop(report.job, None)
+            job = _taken(hand, report.job, report.lease)
             if job is None:
                 continue
             self._forget_if_empty(worker, hand)  # before anybody hears of it and looks who is busy
@@ -205,7 +205,7 @@ class PythonRunner:
         return definition is not None and bool(definition.process_limits)
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:
-        job = self._hands.get(worker, {}).get(begun.job)
+        job = self._held(worker, begun.job, begun.lease)
         if job is None or self._attempts.get(job.id, job.lease) is not None:
             return
         self._watch(worker, job, begun.at)
@@ -222,7 +222,7 @@ class PythonRunner:
         self._signs.beat(attempt, beat.at, progress, to_json(metrics) if metrics else None)
 
     def marked(self, worker: Worker, mark: wire.Mark) -> None:
-        job = self._hands.get(worker, {}).get(mark.job)
+        job = self._held(worker, mark.job, mark.lease)
         if job is not None:
             marked = ledger.Marked(_scope(job), mark.keys)
             self._store.post(ledger.mark, marked)
@@ -234,14 +234,14 @@ class PythonRunner:
 
     def gave_back(self, worker: Worker, jobs: list[tuple[int, int]]) -> None:
         hand = self._hands.get(worker, {})
-        returned = [job for id, _ in jobs if (job := hand.pop(id, None)) is not None]
+        returned = [job for each in jobs if (job := _taken(hand, *each)) is not None]
         self._forget_if_empty(worker, hand)
         self._return(worker, returned)
 
     def lost(self, worker: Worker, loss: Loss) -> None:
         hand = self._hands.pop(worker, {})
         began = loss.begun
-        current = hand.pop(began[0], None) if began else None
+        current = _taken(hand, *began[:2]) if began else None
         self._return(worker, list(hand.values()))
         if current is not None and began is not None:
             attempt = self._attempts.pop(current.id, current.lease)
@@ -256,6 +256,11 @@ class PythonRunner:
                 left=loss.left.told(),
             )
         self._settler.freed()
+
+    def _held(self, worker: Worker, job: int, lease: int) -> InHand | None:
+        """What a word of a worker is about, as long as the worker holds it by that lease."""
+        held = self._hands.get(worker, {}).get(job)
+        return held if held is not None and held.lease == lease else None
 
     def _forget_if_empty(self, worker: Worker, hand: Mapping[int, InHand]) -> None:
         """A worker that leaves with nothing in its hand says no word of it here."""
@@ -288,7 +293,7 @@ class PythonRunner:
         return self._outputs.cut(job.id, job.execution, definition.task.limits.output)
 
     async def _answer(self, worker: Worker, ask: wire.Ask) -> None:
-        job = self._hands.get(worker, {}).get(ask.job)
+        job = self._held(worker, ask.job, ask.lease)
         if job is None:
             worker.answer(ask, None, "the job is no longer this worker's")
             return
@@ -314,6 +319,11 @@ class PythonRunner:
             self._attempts.add(attempt)
             worker.process.output.owned_by(job.id, job.execution)
             self.on_begun(attempt)
+
+
+def _taken(hand: dict[int, InHand], job: int, lease: int) -> InHand | None:
+    """The job out of the hand, unless it is there by another lease."""
+    return hand.pop(job) if job in hand and hand[job].lease == lease else None
 
 
 def _handed(job: InHand) -> wire.HandedJob:

@@ -11,6 +11,8 @@ import pytest
 
 from redrive.lifecycle import JobState
 from redrived.engine.attempt import Ending
+from redrived.processes import wire
+from support.daemon import soon
 from support.engine import running
 
 DEEP = "[" * 30_000 + "]" * 30_000  # more than any parser's stack, less than the largest result
@@ -150,3 +152,28 @@ async def test_an_error_type_is_a_word_that_every_database_can_keep(tmp_path: Pa
         error = await bench.failed(id)
         assert error.error_type.startswith("no such fileno")
         assert len(error.error_type) == 200
+
+
+async def test_what_a_worker_says_of_an_earlier_lease_is_not_of_the_present_one(
+    tmp_path: Path,
+) -> None:
+    code = "import os, time\ndef wait():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
+    (tmp_path / "handlers.py").write_text(code)
+    config = '[pools.default]\npath = ["."]\nprocesses = 1\n[tasks.wait]\npython = "handlers:wait"\n'
+    async with running(tmp_path, config) as bench:
+        engine = bench.engine
+        [id] = await bench.enqueue("wait")
+        await soon(lambda: engine.attempts.get(id), "it runs")
+        [worker] = engine.python.pools["default"].workers
+        attempt = engine.attempts.get(id)
+        assert attempt is not None
+        stale = attempt.job.lease - 1
+
+        engine.python.reported(worker, [wire.Report(id, stale, 0, 1, "failed")])
+        engine.python.gave_back(worker, [(id, stale)])
+        assert engine.attempts.get(id) is attempt
+        (tmp_path / "go").touch()
+
+        assert (await bench.ended(id)).state is JobState.DONE
+        told = await bench.told(id)
+        assert told == ["step_started", "action_started", "action_completed"]
