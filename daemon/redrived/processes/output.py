@@ -72,9 +72,11 @@ class Output:
         """Whether what is written is seen here, and will be there when the attempt is over."""
         return self.slot is not None and self.slot.is_in_place()
 
-    def mark(self) -> None:
-        """Once a second: what is there now came before everything that follows."""
-        self.marks.add(*self.sizes())
+    def mark(self) -> tuple[int, int]:
+        """Once a second: what is there now, so much of each, came before all that follows."""
+        sizes = self.sizes()
+        self.marks.add(*sizes)
+        return sizes
 
     def cut(self, limit: int) -> None:
         """Keep no more than that of each stream; who still writes appends to what is left."""
@@ -171,8 +173,8 @@ class Outputs:
     def read(self, job: int, execution: int, offset: int = 0, limit: int = 65536) -> Page:
         """A piece of both streams in the order they were written."""
         if live := self._live.get((job, execution)):
-            live.mark()  # what is shown now keeps its place
-            return read_page(live.files, live.marks, offset, limit, is_live=True)
+            sizes = live.mark()  # what is shown now keeps its place, and no more is shown
+            return read_page(live.files, live.marks, offset, limit, is_live=True, sizes=sizes)
         path = self._path(job, execution)
         files = (_open_to_read(f"{path}.out"), _open_to_read(f"{path}.err"))
         try:

@@ -69,11 +69,21 @@ class Marks:
         return zip(self._lengths[::2], self._lengths[1::2], strict=False)
 
 
-def read_page(files: Files, marks: Marks, offset: int, limit: int, *, is_live: bool) -> Page:
+def read_page(
+    files: Files,
+    marks: Marks,
+    offset: int,
+    limit: int,
+    *,
+    is_live: bool,
+    sizes: tuple[int, int] | None = None,
+) -> Page:
+    """As much of what there is, or was when it had those sizes, as the limit allows."""
+    out, err = (0 if file is None else os.fstat(file).st_size for file in files)
     chunks: list[Chunk] = []
     position = 0  # where a segment begins in the whole
     next_offset = offset
-    for stream, start, end in _segments(files, marks):
+    for stream, start, end in _segments(sizes or (out, err), marks):
         skip = max(0, next_offset - position)
         wanted = min(end - start - skip, limit)
         file = files[stream]
@@ -86,9 +96,8 @@ def read_page(files: Files, marks: Marks, offset: int, limit: int, *, is_live: b
     return Page(chunks=chunks, next_offset=next_offset, size=position, is_live=is_live)
 
 
-def _segments(files: Files, marks: Marks) -> Iterator[tuple[int, int, int]]:
+def _segments(sizes: tuple[int, int], marks: Marks) -> Iterator[tuple[int, int, int]]:
     """Stream, start, end: stdout before stderr between any two marks, and after the last."""
-    sizes = [0 if file is None else os.fstat(file).st_size for file in files]
     reached = [0, 0]
     for until in (*marks, sizes):
         for stream in (0, 1):

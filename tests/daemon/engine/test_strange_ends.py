@@ -159,7 +159,9 @@ async def test_what_a_worker_says_of_an_earlier_lease_is_not_of_the_present_one(
 ) -> None:
     code = "import os, time\ndef wait():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
     (tmp_path / "handlers.py").write_text(code)
-    config = '[pools.default]\npath = ["."]\nprocesses = 1\n[tasks.wait]\npython = "handlers:wait"\n'
+    config = (
+        '[pools.default]\npath = ["."]\nprocesses = 1\n[tasks.wait]\npython = "handlers:wait"\n'
+    )
     async with running(tmp_path, config) as bench:
         engine = bench.engine
         [id] = await bench.enqueue("wait")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,10 @@ def finished(outputs: Outputs, job: int, *lines: str, execution: int = 1) -> Non
 
 def text(page: Page) -> list[str]:
     return [(">" if c.stream == "err" else "") + c.data.decode() for c in page.chunks]
+
+
+def data(page: Page) -> bytes:
+    return b"".join(chunk.data for chunk in page.chunks)
 
 
 def names(folder: Path) -> list[str]:
@@ -73,6 +79,20 @@ def test_what_a_follower_has_seen_keeps_its_place(outputs: Outputs) -> None:
     assert text(rest) == ["2", ">3"]
     outputs.finish(output, LIMIT)
     assert text(outputs.read(1, 1)) == [">1", "2", ">3"]
+
+
+def test_a_follower_sees_all_of_two_streams_that_grow_while_it_looks(outputs: Outputs) -> None:
+    output = outputs.open(1, 1)
+    both = "[os.write(2, b'e') + os.write(1, b'oo') for n in range(150_000)]"
+    program = [sys.executable, "-c", f"import os; {both}"]
+    writer = subprocess.Popen(program, stdout=output.out, stderr=output.err)
+    seen = b""
+    while writer.poll() is None:
+        seen += data(outputs.read(1, 1, offset=len(seen), limit=LIMIT))
+    outputs.finish(output, LIMIT)
+    seen += data(outputs.read(1, 1, offset=len(seen), limit=LIMIT))
+
+    assert seen == data(outputs.read(1, 1, limit=LIMIT))
 
 
 def test_what_cannot_be_read_is_no_last_word(outputs: Outputs) -> None:
