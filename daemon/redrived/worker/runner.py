@@ -23,7 +23,7 @@ from .outbox import Outbox
 from .output import Output
 from .page import CHECK, ENDED, IMPORTING, WHY, check_of, why_in_words
 from .report import report
-from .tasks import Handler, Task, Tasks
+from .tasks import Handler, Task, Tasks, UnknownTask
 from .words import Words
 
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ class Runner:
         job, value, error = self._attempt(row)
         if self._forked:
             _end_child(error)
+        if isinstance(error, UnknownTask):
+            self._outbox.say("gave_back", [[row[ID], row[LEASE]]])
+            return _monotonic()
         self.tasks.go_home()
         ended = _monotonic()
         wrote = self._output.keep(row[ID], row[EXECUTION])

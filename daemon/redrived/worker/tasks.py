@@ -15,7 +15,7 @@ Handler = Callable[..., Any]
 
 
 class UnknownTask(LookupError):
-    """The daemon handed over a job of a task it never announced."""
+    """A reload has given the task to another pool, or to none, since the job was handed over."""
 
 
 class Task:

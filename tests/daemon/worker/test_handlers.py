@@ -150,7 +150,6 @@ async def test_text_that_is_no_unicode_loses_a_character_not_the_result(shop: Wo
     [
         ("unimportable", "ModuleNotFoundError", "no_such_module_anywhere"),
         ("missing", "AttributeError", "no_such_function"),
-        ("echo_nothing", "_redrive_worker.tasks.UnknownTask", "this pool knows no task"),
     ],
 )
 async def test_a_task_that_is_not_there_fails_its_jobs_and_harms_nobody_else(
@@ -162,6 +161,17 @@ async def test_a_task_that_is_not_there_fails_its_jobs_and_harms_nobody_else(
     assert report.failure is not None
     assert report.failure.names[0] == name
     assert says in report.failure.message
+    assert await shop.result("echo", a=1) == {"a": 1}
+
+
+async def test_a_job_whose_task_has_gone_to_another_pool_is_given_back(shop: Workshop) -> None:
+    known = tasks_of_the_app()
+    del known["echo_later"]
+    shop.pool.define(known)
+    job = shop.give("echo_later")
+    await shop.ear.until(lambda: job in shop.ear.returned_jobs)
+
+    assert job not in shop.ear.reports
     assert await shop.result("echo", a=1) == {"a": 1}
 
 
