@@ -52,7 +52,6 @@ class Launch(Struct, frozen=True, kw_only=True):
         return {
             "path": self.path,
             "preload": self.preload,
-            "sdk": self.sdk,
             "outputs": self.outputs,
             "live_output": live_output,
         }
@@ -163,6 +162,7 @@ class WorkerProcess:
 
     def _start(self, launch: Launch) -> None:
         marks = {OWNER: self._trees.owner, "REDRIVE_WORKER": self.name}
+        lent = {"REDRIVE_SDK": launch.sdk}  # for processes that multiprocessing starts, too
         with ExitStack() as passed_on:
             self._socket, theirs = socket.socketpair()
             passed_on.callback(theirs.close)
@@ -182,7 +182,7 @@ class WorkerProcess:
                 stderr=output,
                 pass_fds=(theirs.fileno(), shared),
                 cwd=launch.folder,
-                env=inherited() | marks,
+                env=inherited() | marks | lent,
                 start_new_session=True,
             )
             started.callback(_abandon, self._process)

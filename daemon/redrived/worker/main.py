@@ -13,18 +13,26 @@ if sys.version_info < (3, 9):
     )
 
 
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
 def main() -> None:
-    """Load this folder as a package that no search path leads to, and run it."""
+    if sys.path and os.path.abspath(sys.path[0]) == FOLDER:
+        del sys.path[0]  # put there by Python, where it would hide modules of the application
+    load("start").run(socket_fd=int(sys.argv[2]), mark_fd=int(sys.argv[3]))
+
+
+def load(name: str) -> ModuleType:
+    """A module of this folder, which is a package that no search path leads to."""
     from importlib import import_module
 
-    folder = os.path.dirname(os.path.abspath(__file__))
-    if sys.path and os.path.abspath(sys.path[0]) == folder:
-        del sys.path[0]  # put there by Python, where it would hide modules of the application
     package = sys.modules["_redrive_worker"] = ModuleType("_redrive_worker")
-    package.__path__ = [folder]
-    start = import_module("_redrive_worker.start")
-    start.run(socket_fd=int(sys.argv[2]), mark_fd=int(sys.argv[3]))
+    package.__path__ = [FOLDER]
+    return import_module("_redrive_worker." + name)
 
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__" and "REDRIVE_SDK" in os.environ:
+    # A process that multiprocessing has started for a handler, about to import what that is made of.
+    load("sdk").lend(os.environ["REDRIVE_SDK"])

@@ -30,7 +30,7 @@ def run(socket_fd: int, mark_fd: int) -> None:
         return
     sys.argv = sys.argv[:1]
     sys.path[:0] = setup["path"]
-    sdk.lend(setup["sdk"])
+    sdk.lend(os.environ["REDRIVE_SDK"])
     outbox = Outbox(channel)
     page = memoryview(map_shared(mark_fd, SIZE)).cast("Q")
     output = Output(setup["live_output"], setup["outputs"], page, warn=outbox.warn)

@@ -49,6 +49,12 @@ async def test_a_bare_venv_lends_the_handlers_half_of_redrive(tmp_path: Path) ->
         assert "redrive.blocking needs the redrive package" in failure.message
 
 
+async def test_redrive_is_lent_to_what_multiprocessing_starts_too(tmp_path: Path) -> None:
+    python = bare_venv(tmp_path / "venv")
+    async with workshop(tmp_path, python=python) as shop:
+        assert await shop.result("square_elsewhere", numbers=[1, 2, 3]) == [1, 4, 9]
+
+
 @pytest.mark.parametrize("python", USABLE)
 async def test_every_python_from_3_9_on_runs_handlers(python: str, tmp_path: Path) -> None:
     async with workshop(tmp_path, python=python) as shop:

@@ -489,3 +489,15 @@ def take_the_signals(how: str) -> None:
     """As libraries do that want to shut themselves down in order."""
     for number in (signal.SIGTERM, signal.SIGURG):
         signal.signal(number, getattr(signal, how))
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def square_elsewhere(numbers: list[int]) -> object:
+    """In processes that share nothing with this one."""
+    import multiprocessing
+
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.map(square, numbers)
