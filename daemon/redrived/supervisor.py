@@ -22,6 +22,7 @@ from redrived.api.bridge import Bridge
 from redrived.bus import Bus
 from redrived.engine.attempt import Ending
 from redrived.engine.engine import Engine
+from redrived.engine.health import draining
 from redrived.engine.node import Node
 from redrived.engine.timers import Timers
 from redrived.instance_lock import InstanceLock
@@ -136,7 +137,7 @@ class Supervisor:
             log.info("redrive %s is up as %s (pid %d)", __version__, self.node_name, os.getpid())
             await self._stop.wait()
             self.notifier.stopping()
-            async with self.notifier.patience(_draining(engine)):
+            async with self.notifier.patience(draining(engine)):
                 await self._drain(engine)
         finally:
             failed.cancel()
@@ -170,7 +171,7 @@ class Supervisor:
     async def _drain(self, engine: Engine) -> None:
         """Start nothing more, let what runs finish for a while, interrupt the rest for free."""
         engine.drain(stop=False)
-        log.info(_draining(engine))
+        log.info(draining(engine))
         await self._until_idle(engine, engine.definitions.config.daemon.shutdown_grace)
         left = engine.under_way
         for attempt in left:
@@ -217,7 +218,3 @@ class Supervisor:
             task.add_done_callback(self._reloads.discard)
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
-
-
-def _draining(engine: Engine) -> str:
-    return f"draining: {len(engine.under_way)} attempts under way"

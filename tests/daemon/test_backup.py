@@ -162,6 +162,8 @@ async def test_only_a_whole_store_of_ours_is_restored(tmp_path: Path) -> None:
         copy.write_bytes(content)
         with pytest.raises(RedriveError, match=r"damaged|no store of redrive"):
             restore(config, copy)
+    with pytest.raises(RedriveError, match="there is no file"):
+        restore(config, tmp_path / "nope.db")
     with closing(sqlite3.connect(tmp_path / "redrive.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999_later'")
     with pytest.raises(RedriveError, match="newer redrive"):

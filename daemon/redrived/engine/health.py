@@ -119,7 +119,7 @@ class Health:
     async def _status(self) -> str:
         engine = self._engine
         if engine.state == "draining":
-            return f"draining: {len(engine.under_way)} attempts under way"
+            return draining(engine)
         # No ailment: jobs run on, and the watchdog would cost them their attempts.
         if (gone := engine.unreachable()) is not None:
             return f"unreachable: {gone}"
@@ -135,3 +135,8 @@ class Health:
 
     def _note(self, landed: Landed) -> None:
         self._landed_at = self._engine.clock.monotonic()
+
+
+def draining(engine: Engine) -> str:
+    n = len(engine.under_way)
+    return f"draining: {n} {'attempt' if n == 1 else 'attempts'} under way"

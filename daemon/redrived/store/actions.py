@@ -74,12 +74,13 @@ class Row(Struct, frozen=True):
     scheduled_for: int | None
     last_attempt_at: int | None
     operation: str | None
+    ending: str | None
 
 
 _ROW = (
     "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
     " available_at, reason, manual_retries, manual_at, unique_key, scheduled_for,"
-    " last_attempt_at, operation"
+    " last_attempt_at, operation, ending"
 )
 
 
@@ -150,7 +151,7 @@ def _refusal(
     if wish.expected is not None and row.state != wish.expected:
         return WrongState(f"it is {word_of(row.state)} by now", hint="it was left alone")
     if row.state == JobState.LEASED and verb.ends_running:
-        return None
+        return _is_stopped(row) if wish.verb == "restart" else None
     if not allowed(verb.move, row.state):
         return WrongState(
             f"it is {word_of(row.state)}; {wish.verb} is for jobs that are {verb.fits}",
@@ -178,6 +179,16 @@ def _refusal(
             force=wish.force,
         )
     return None
+
+
+def _is_stopped(row: Row) -> WrongState | None:
+    """A stop that is under way wins over a restart."""
+    if row.ending not in ("cancel", "kill"):
+        return None
+    return WrongState(
+        f"it is being ended, {row.ending} was asked",
+        hint=f"`redrive requeue {row.id}` runs it again once it has ended",
+    )
 
 
 def _is_cleared(by: int) -> WrongState:

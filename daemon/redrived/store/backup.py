@@ -52,6 +52,8 @@ def back_up(store: Path, target: Path) -> Copy:
 
 def examine(path: Path) -> Copy:
     """What a copy holds; refused unless it is whole, ours, and of a schema we know."""
+    if not path.exists():
+        raise RedriveError(f"there is no file {path}", hint="name one that `redrive backup` made")
     try:
         with closing(_open(path)) as connection:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()

@@ -264,6 +264,17 @@ def test_a_stop_wins_over_a_restart_and_a_kill_over_a_cancel(ground: Ground) -> 
     assert wishes == ["restart", "cancel", "cancel", "kill", "kill", "kill"]
 
 
+@pytest.mark.parametrize("stop", ["cancel", "kill"])
+def test_who_asks_for_a_restart_of_what_is_being_stopped_is_told_so(
+    ground: Ground, stop: str
+) -> None:
+    id = in_state(ground, JobState.LEASED)
+    do_one(ground, stop, id)
+    refused = do_one(ground, "restart", id).refused
+    assert isinstance(refused, WrongState)
+    assert refused.message == f"it is being ended, {stop} was asked"
+
+
 @pytest.mark.parametrize(
     ("verb", "event", "state"),
     [
