@@ -23,6 +23,7 @@ class Proxy:
         self.url = host.render_as_string(hide_password=False)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._frozen: set[socket.socket] = set()
+        self.lets_in = True  # False: whoever connects is heard by nobody, until it is True again
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
@@ -47,16 +48,24 @@ class Proxy:
         while True:
             others = {a: b for pair in self._pairs for a, b in (pair, pair[::-1])}
             awake = [each for each in others if each not in self._frozen]
-            readable, _, _ = select.select([self._listener, *awake], [], [], 0.05)
+            door = [self._listener] if self.lets_in else []
+            readable, _, _ = select.select([*door, *awake], [], [], 0.05)
             for each in readable:
                 if each is self._listener:
+                    if not self.lets_in:
+                        continue
                     try:
                         client, _ = self._listener.accept()
                     except OSError:
                         return
                     server = socket.socket(socket.AF_UNIX)
-                    server.connect(self._to)
-                    self._pairs.append((client, server))
+                    try:
+                        server.connect(self._to)
+                    except OSError:  # it is down
+                        server.close()
+                        client.close()
+                    else:
+                        self._pairs.append((client, server))
                 elif each not in self._frozen:
                     self._forward(each, others[each])
 

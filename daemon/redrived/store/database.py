@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from redrived.store.filesystem import refuse_network
@@ -249,7 +249,7 @@ class Database:
             return Trouble.GONE
         state = getattr(error.orig, "sqlstate", None)
         if state is None:  # the driver itself gave up: no server spoke
-            return Trouble.GONE if type(error.orig).__name__ == "OperationalError" else None
+            return Trouble.GONE if isinstance(error, OperationalError) else None
         found = (trouble for prefix, trouble in _POSTGRESQL_TROUBLES if state.startswith(prefix))
         return next(found, None)
 
