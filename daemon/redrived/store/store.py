@@ -20,7 +20,7 @@ from redrived.store.group import Operation
 from redrived.store.ownership import mark_as_ours
 from redrived.store.schema import migrate
 from redrived.store.unit import Landed
-from redrived.store.writer import StoreFailed, Writer
+from redrived.store.writer import RESTORE, StoreFailed, Writer
 
 log = logging.getLogger(__name__)
 
@@ -129,8 +129,11 @@ class Store:
             trouble = self.database.trouble(error)
             if trouble is None:
                 raise
+            what = f"({self.database.in_words(trouble)}): {said(error)}"
+            if trouble.lasts:
+                raise StoreFailed(f"the store cannot be read {what}", hint=RESTORE) from error
             raise TryLater(
-                f"the store cannot be asked now ({self.database.in_words(trouble)}): {said(error)}",
+                f"the store cannot be asked now {what}",
                 hint="`redrive doctor` says more",
                 retry_after=1.0,
             ) from error

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 GROUP_LIMIT = 5_000  # items; a longer queue is committed in several groups
 PATIENCE = 10.0  # seconds that work which may be refused waits out a busy database
+RESTORE = "check the disk; a corrupt store is restored with `redrive restore FILE`"
 
 
 class StoreFailed(RedriveError):
@@ -299,7 +300,7 @@ class Writer:
     def _fail(self, group: list[Entry[Any, Any]], trouble: Trouble, error: Exception) -> None:
         failed = StoreFailed(
             f"the store cannot go on ({self.database.in_words(trouble)}): {said(error)}",
-            hint="check the disk; a corrupt store is restored with `redrive restore FILE`",
+            hint=RESTORE,
         )
         everything = [*group, *self._take_all()]
         for entry in everything:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from redrived.store import writer
+from redrived.store import events, writer
 from redrived.store.database import Database, Trouble
 from redrived.store.writer import StoreFailed
 from support.clock import FakeClock
@@ -85,22 +85,27 @@ async def failed(opened: OpenStore) -> StoreFailed:
     return caught.value
 
 
-@sqlite_only
-async def test_a_damaged_file_stops_the_writer_for_good(
-    database: Database, clock: FakeClock
-) -> None:
+async def damaged(database: Database, clock: FakeClock, root: str) -> OpenStore:
+    """A store with jobs, and where a table or an index of it began there is nothing of the kind."""
     opened = await OpenStore(url_of(database), clock).open()
     await opened.add(2_000)
     await opened.store.close()
     database.close()
     with contextlib.closing(sqlite3.connect(database.path)) as connection:
-        named = "SELECT rootpage FROM sqlite_master WHERE name = 'events_job'"
-        (page,) = connection.execute(named).fetchone()
+        named = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (page,) = connection.execute(named, (root,)).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     with database.path.open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
-    opened = await OpenStore(url_of(database), clock).open()
+    return await OpenStore(url_of(database), clock).open()
+
+
+@sqlite_only
+async def test_a_damaged_file_stops_the_writer_for_good(
+    database: Database, clock: FakeClock
+) -> None:
+    opened = await damaged(database, clock, "events_job")
 
     answers = [opened.submit(100, must_land=True), opened.submit(100)]
     problem = await failed(opened)
@@ -111,6 +116,18 @@ async def test_a_damaged_file_stops_the_writer_for_good(
         with pytest.raises(StoreFailed):
             await answer
     assert "stopping" in str(await refusal(opened.submit()))
+    await opened.store.close()
+
+
+@sqlite_only
+async def test_whoever_meets_damage_with_a_question_is_not_told_to_try_later(
+    database: Database, clock: FakeClock
+) -> None:
+    opened = await damaged(database, clock, "events")
+
+    with pytest.raises(StoreFailed, match="database file is damaged") as told:
+        await opened.store.read(events.after, 0, 10)
+    assert "redrive restore" in told.value.hint
     await opened.store.close()
 
 
