@@ -112,3 +112,23 @@ def test_a_row_that_cannot_be_read_is_shown_and_hides_no_other(tmp_path: Path, s
         assert [json.loads(line)["id"] for line in listed] == [good, bad]
         assert json.loads(matching)["id"] == good
         assert shown["args"] == {"unreadable": SPOILT[spoilt]}
+
+
+@pytest.mark.parametrize("column", ["priority", "max_attempts", "life"])
+@pytest.mark.parametrize("value", ["'high'", "1.5"], ids=["a word", "a fraction"])
+def test_what_is_no_whole_number_in_a_row_holds_up_and_hides_no_other(
+    tmp_path: Path, column: str, value: str
+) -> None:
+    with trial(tmp_path, TASKS, HANDLERS) as daemon:
+        daemon.start()
+        daemon.run("pause", "default", check=True)
+        ids = [daemon.enqueue("say", n=n) for n in range(3)]
+        daemon.pull_the_plug()
+        spoil(daemon, ids[:1], column, value)
+        daemon.start()
+
+        listed = daemon.run("jobs", "--json", check=True).stdout.splitlines()
+        daemon.run("resume", "default", check=True)
+
+        assert [json.loads(line)["id"] for line in listed] == ids[::-1]
+        assert [daemon.until_ended(id).state for id in ids] == [JobState.DONE] * 3

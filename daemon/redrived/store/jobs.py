@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Integer, select
 
 from redrive.deciding.guidance import once_over
 from redrive.lifecycle import JobState
@@ -14,6 +14,8 @@ from redrived.store.database import as_text
 from redrived.store.tables import HELD, jobs
 
 _decode = msgspec.json.decode
+_NUMBERS = tuple(column.name for column in jobs.c if isinstance(column.type, Integer))
+_WHOLE = (int, type(None))
 _UNREADABLE = "unreadable"  # what stands where there should have been JSON, by this name
 _NO_JSON = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
 
@@ -41,8 +43,9 @@ def executions(connection: Connection, id: int) -> int:
 
 def record(row: dict[str, Any]) -> Job:
     """A row as everybody speaks of it."""
-    if bytes in map(type, row.values()):  # put there by somebody else: no client would take it
-        row = {name: as_text(v) if isinstance(v, bytes) else v for name, v in row.items()}
+    if bytes in map(type, row.values()) or not all(type(row[n]) in _WHOLE for n in _NUMBERS):
+        # Put there by somebody else: no client would take it.
+        row = {name: _fitting(name, value) for name, value in row.items()}
     return Job(
         id=row["id"],
         task=row["task"],
@@ -83,6 +86,22 @@ def record(row: dict[str, Any]) -> Job:
         unique=row["unique_key"],
         args=readable(row["args"], dict[str, Any]),
     )
+
+
+def _fitting(name: str, value: Any) -> Any:
+    if name in _NUMBERS:
+        return _as_number(value)
+    return as_text(value) if isinstance(value, bytes) else value
+
+
+def _as_number(value: Any) -> int | None:
+    """0 stands for what is no number."""
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _error(row: dict[str, Any]) -> ErrorRecord | None:

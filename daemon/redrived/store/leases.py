@@ -156,28 +156,29 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
 # Those that have been given back count as none: the first attempt is the first that counts.
 _LIFE_STARTED_AT = "CASE WHEN attempts = 0 THEN :now ELSE life_started_at END"
 _HEADS = msgspec.json.Decoder(list[InHand])
-# A text that somebody has written as a BLOB could not be told in JSON, nor could those beside it.
+# What somebody else has put there, a text in a number's column or a BLOB in a text's, could not
+# be told in JSON or read from it, nor could the rows beside it.
 _HEAD = (
     "id",
-    "rank",
-    "priority",
-    "available_at",
+    "CAST(rank AS BIGINT)",
+    "CAST(priority AS BIGINT)",
+    "CAST(available_at AS BIGINT)",
     "CAST(limit_key AS TEXT)",
-    "lease + 1",
-    "attempts + 1",
-    "max_attempts",
-    "executions + 1",
+    "CAST(lease + 1 AS BIGINT)",
+    "CAST(attempts + 1 AS BIGINT)",
+    "CAST(max_attempts AS BIGINT)",
+    "CAST(executions + 1 AS BIGINT)",
     "CAST(args AS TEXT)",
-    "run_id",
+    "CAST(run_id AS BIGINT)",
     "CAST(step AS TEXT)",
     "CAST(batch AS TEXT)",
     "CAST(pinned AS TEXT)",
     "CAST(state AS TEXT)",
-    "lost",
-    "unknowns",
-    "life",
-    _LIFE_STARTED_AT,
-    "interruptions",
+    "CAST(lost AS BIGINT)",
+    "CAST(unknowns AS BIGINT)",
+    "CAST(life AS BIGINT)",
+    f"CAST({_LIFE_STARTED_AT} AS BIGINT)",
+    "CAST(interruptions AS BIGINT)",
     "queue",
     "task",
 )
