@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from redrive.lifecycle import JobState
+from redrived.processes.marks import owner_of
 from support.daemon import eventually
 from support.faults import HANDLERS, TASKS
 from support.processes import is_alive
@@ -146,6 +147,29 @@ retry = 1
 """
 
 
+def test_a_daemon_on_a_copy_of_the_store_ends_nothing_of_the_one_on_the_store(
+    tmp_path: Path,
+) -> None:
+    for name in ("first", "copy"):
+        (tmp_path / name).mkdir()
+    with (
+        trial(tmp_path / "first", TASKS, HANDLERS) as first,
+        trial(tmp_path / "copy", TASKS, HANDLERS) as copy,
+    ):
+        first.start().stop()
+        backup = first.folder / "state" / "redrive.db"
+        copy.run("restore", str(backup), check=True)
+        first.start()
+        ids = [first.enqueue("hang", path="hanging"), first.enqueue("sleep")]
+        hanging = first.noted_pid("hanging")
+        first.until_told(ids[1], "action_started")
+
+        copy.start()
+
+        assert is_alive(hanging)
+        assert [first.told(id)[-1] for id in ids] == ["action_started"] * 2
+
+
 def test_what_a_blocked_handler_has_printed_outlives_the_daemon(tmp_path: Path) -> None:
     with trial(tmp_path, PRINTING_TASKS, PRINTING) as daemon:
         daemon.start()
@@ -202,7 +226,8 @@ max_lost = 100000
 def test_who_outlived_its_attempt_is_gone_while_the_daemon_works(tmp_path: Path) -> None:
     with trial(tmp_path, TASKS, HANDLERS) as daemon:
         daemon.start()
-        marks = {"REDRIVE_STORE": f"{daemon.ask.hello().store}.n1", "REDRIVE_ATTEMPT": "99.99"}
+        owner = owner_of(daemon.ask.hello().store, "n1", tmp_path / "state")
+        marks = {"REDRIVE_STORE": owner, "REDRIVE_ATTEMPT": "99.99"}
         id = daemon.enqueue("runaway", path="outlived", env=marks)
         outlived = daemon.noted_pid("outlived")
         eventually(lambda: not is_alive(outlived), "it is gone")

@@ -44,6 +44,7 @@ from redrived.engine.watch import Watch
 from redrived.processes.cgroups import Cgroups
 from redrived.processes.commands import Commands
 from redrived.processes.hook_command import HookCommands
+from redrived.processes.marks import owner_of
 from redrived.processes.output import Outputs
 from redrived.processes.pool import Pool
 from redrived.processes.tree import Trees
@@ -86,7 +87,7 @@ class Engine:
         self.attempts = Attempts()
         self.pace = Pace()
         self.pauses = Pauses(store)
-        self.trees = Trees(f"{store.id}.{node}", cgroups=cgroups)
+        self.trees = Trees(owner_of(store.id, node, state_dir), cgroups=cgroups)
         self.outputs = Outputs(state_dir)
         self.breakers = Breakers(store, self.definitions, timers, clock)
         self.settler = Settler(store, self.definitions, self.breakers, clock)

@@ -5,6 +5,14 @@ A command's bears its attempt, a worker's the worker, whose attempts change.
 
 from __future__ import annotations
 
+from pathlib import Path
+
+
+def owner_of(store: str, node: str, state_dir: Path) -> str:
+    """Who has started them. A copy of a store has its id and its nodes, and lies elsewhere."""
+    place = state_dir.stat()
+    return f"{store}.{node}.{place.st_dev:x}-{place.st_ino:x}"
+
 
 def command_mark(job: int, lease: int) -> str:
     return f"REDRIVE_ATTEMPT={job}.{lease}"
