@@ -1,8 +1,6 @@
-"""Every difference between SQLite and PostgreSQL, and the connections to either.
+"""Every difference between SQLite and PostgreSQL, once there are connections.
 
-One connection writes (and, on SQLite, checkpoints: two of them doing so can corrupt a WAL
-database before 3.51.3). Readers have connections of their own that cannot write. A batch of
-rows travels as one JSON parameter and is taken apart inside the database, with the
+A batch of rows travels as one JSON parameter and is taken apart inside the database, with the
 interpreter free meanwhile; `rows()` is how a statement asks for it.
 """
 
@@ -16,28 +14,21 @@ import sqlite3
 import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, make_url, text
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import QueuePool, StaticPool
 
+from redrived.store import connections
+from redrived.store.connections import BUSY_TIMEOUT, LOG_SIZE, Durability, below
 from redrived.store.filesystem import refuse_network
 from redrived.store.ownership import refuse_foreign
 from redrived.store.rows import from_json
 
 log = logging.getLogger(__name__)
 
-Durability = Literal["full", "normal"]
-
-BUSY_TIMEOUT = 5.0  # seconds that SQLite waits for a lock of somebody else
-PREPARED = 512  # statements that SQLite's driver keeps ready; it would be 128
 PROBE = 256 * 1024  # bytes that must find room before a full disk counts as mended
 FREE_PAGES = 500  # of SQLite's file: fewer are left for new rows, so many are given back at once
-LOGGED = 4_000  # pages that SQLite's log holds before they move into the file
-LOG_SIZE = 32 + LOGGED * (24 + 4096)  # bytes of a log of so many, with its headers
 LOG_STEP = 1024 * 1024  # bytes that it is lengthened by at once
 AMPLE = 16 * LOG_SIZE  # bytes free on a disk that can spare as many for a log
 
@@ -135,10 +126,10 @@ class Database:
         self._inode: int | None = None
         self._may_lengthen = True
         if self.is_sqlite:
-            self.writers, self.readers = _sqlite_engines(self.path, durability)
+            self.writers, self.readers = connections.to_sqlite(self.path, durability)
             self.skip_locked = ""
         else:
-            self.writers, self.readers = _postgresql_engines(url, durability)
+            self.writers, self.readers = connections.to_postgresql(url, durability)
             self.skip_locked = " FOR UPDATE SKIP LOCKED"
 
     @property
@@ -189,12 +180,12 @@ class Database:
 
     def be_lenient(self, connection: Connection) -> None:
         """From now on read what is no text as far as it goes, at a little cost for all that is."""
-        _below(connection).text_factory = as_text
+        below(connection).text_factory = as_text
         log.warning("the store has text that is no UTF-8: it is read with \ufffd in its place")
 
     def driver(self, connection: Connection) -> sqlite3.Connection | None:
         """SQLite's own connection below one of SQLAlchemy's; None: it is PostgreSQL's."""
-        return _below(connection) if self.is_sqlite else None
+        return below(connection) if self.is_sqlite else None
 
     def begin(self, connection: Connection, machine: int) -> tuple[int, str | None]:
         """The instant of a unit of work, the database's where machines share it; and its name.
@@ -321,109 +312,3 @@ class Database:
         # Readers first: the last connection to close checkpoints, and that is the writer's.
         self.readers.dispose()
         self.writers.dispose()
-
-
-def _below(connection: Connection) -> Any:
-    return connection.connection.driver_connection
-
-
-def _sqlite_engines(path: Path, durability: Durability) -> tuple[Engine, Engine]:
-    options: dict[str, Any] = {
-        "isolation_level": None,
-        "check_same_thread": False,
-        "timeout": BUSY_TIMEOUT,
-        "cached_statements": PREPARED,
-    }
-    writers = create_engine(f"sqlite:///{path}", poolclass=StaticPool, connect_args=options)
-
-    def read() -> sqlite3.Connection:
-        # Where the file has vanished SQLite would make an empty one.
-        uri = f"file:{quote(str(path))}?mode=rw"
-        connection: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
-        return connection
-
-    readers = create_engine(
-        "sqlite://", creator=read, poolclass=QueuePool, pool_size=4, max_overflow=0
-    )
-
-    @event.listens_for(writers, "connect")
-    def _writer_connects(raw: sqlite3.Connection, _record: object) -> None:
-        for pragma in (
-            "auto_vacuum = INCREMENTAL",  # before the first page: later it would say nothing
-            "journal_mode = WAL",
-            f"synchronous = {durability}",
-            "foreign_keys = ON",
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-            "mmap_size = 0",
-            f"journal_size_limit = {LOG_SIZE}",
-            f"wal_autocheckpoint = {LOGGED}",
-            "cache_size = -32768",
-        ):
-            raw.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(readers, "connect")
-    def _reader_connects(raw: sqlite3.Connection, _record: object) -> None:
-        for pragma in ("query_only = ON", "trusted_schema = OFF", "wal_autocheckpoint = 0"):
-            raw.execute(f"PRAGMA {pragma}")
-
-    # The driver begins nothing by itself; a writer that read before it wrote would get
-    # SQLITE_BUSY_SNAPSHOT at once, so it takes its lock with the first word.
-    @event.listens_for(writers, "begin")
-    def _writer_begins(connection: Connection) -> None:
-        _below(connection).execute("BEGIN IMMEDIATE")
-
-    @event.listens_for(readers, "begin")
-    def _reader_begins(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return writers, readers
-
-
-def _postgresql_engines(url: str, durability: Durability) -> tuple[Engine, Engine]:
-    from redrived.store.deadline import BoundedConnection  # brings the driver
-
-    # A node that stands still in mid-commit holds up all the others: not for long.
-    settings = (
-        "-c statement_timeout=9000 -c lock_timeout=5000 -c jit=off"
-        " -c idle_in_transaction_session_timeout=5000 -c application_name=redrive"
-    )
-    arguments: dict[str, Any] = {
-        "connect_timeout": 5,
-        "keepalives_idle": 30,
-        "tcp_user_timeout": 10_000,
-    }
-    # A change looks up few rows by their ids, however many there are by the time it is made
-    # again: one plan for that is kept, and it never is to read all of a table.
-    plans = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c random_page_cost=1.1"
-    commit = "on" if durability == "full" else "off"
-    writers = create_engine(
-        url,
-        poolclass=QueuePool,
-        pool_size=1,
-        max_overflow=0,
-        connect_args={
-            **arguments,
-            "options": f"{settings} {plans} -c synchronous_commit={commit}",
-        },
-    )
-    readers = create_engine(
-        url,
-        poolclass=QueuePool,
-        pool_size=4,
-        max_overflow=0,
-        pool_pre_ping=True,
-        isolation_level="REPEATABLE READ",  # several questions, one snapshot
-        connect_args={
-            **arguments,
-            "prepare_threshold": None,  # a question is planned when it is asked
-            "options": f"{settings} -c default_transaction_read_only=on",
-        },
-    )
-
-    def connect(_dialect: object, _record: object, args: Any, options: Any) -> Any:
-        return BoundedConnection.connect(*args, **options)
-
-    for engine in (writers, readers):
-        event.listen(engine, "do_connect", connect)
-    return writers, readers

@@ -15,7 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from redrive.clock import Clock
 from redrive.errors import Exit, RedriveError, TryLater
 from redrived.store import tallies
-from redrived.store.database import Database, Durability, Trouble, said
+from redrived.store.connections import Durability
+from redrived.store.database import Database, Trouble, said
 from redrived.store.group import Operation
 from redrived.store.ownership import mark_as_ours
 from redrived.store.schema import migrate

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import text
 
-from redrived.store.database import AMPLE, LOG_SIZE, LOG_STEP
+from redrived.store.connections import LOG_SIZE
+from redrived.store.database import AMPLE, LOG_STEP
 from support.clock import FakeClock
 from support.open_store import OpenStore
 

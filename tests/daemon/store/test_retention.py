@@ -10,7 +10,8 @@ from redrive.clock import SECOND
 from redrive.lifecycle import JobState
 from redrive.protocol.rows import BatchRow
 from redrived.store import batch_pages, nodes, retention, tables, tallies
-from redrived.store.database import LOG_SIZE, Database
+from redrived.store.connections import LOG_SIZE
+from redrived.store.database import Database
 from redrived.store.enqueue import NewJob
 from redrived.store.ledger import Claim, claim
 from redrived.store.nodes import NodeBeat, NodeFacts
