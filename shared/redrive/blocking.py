@@ -17,7 +17,6 @@ from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from redrive.client import Addresses, AsyncClient, Told
-from redrive.client.channel import NotConnected
 from redrive.client.client import TIMEOUT
 from redrive.client.here import Here, through
 from redrive.config import Config
@@ -173,12 +172,7 @@ class Client:
         return answer
 
     def _run_here(self, ask: Asking[T], *, once: bool = False) -> T:
-        if once:
-            try:
-                return through(ask(self._here))
-            except NotConnected:
-                pass
-        return self._complete(ask(self._client))
+        return through(ask(self._here)) if once else self._complete(ask(self._client))
 
     def _complete(self, asked: Coroutine[Any, Any, T]) -> T:
         """Let the loop run until this is through."""

@@ -83,11 +83,14 @@ class AsyncClient:
 
     async def _put(self, request: Request, id: str, seconds: float) -> Any:
         if self.is_change(request):
-            return await self._changes.ask(request, id=id, timeout=seconds)
+            return await self._over(self._changes, request, id, seconds)
         try:
             return await self._question(request, id, seconds)
         except AnswerLost as lost:
             raise lost.of_a_question(self.addresses.hint) from None
+
+    async def _over(self, channel: Channel, request: Request, id: str, seconds: float) -> Any:
+        return await channel.ask(request, id=id, timeout=seconds)
 
     @staticmethod
     def is_change(request: Request) -> bool:
@@ -96,11 +99,11 @@ class AsyncClient:
     async def _question(self, request: Request, id: str, seconds: float) -> Any:
         """Asked twice where the daemon goes away meanwhile: it may be back, and nothing is done."""
         try:
-            return await self._queries.ask(request, id=id, timeout=seconds)
+            return await self._over(self._queries, request, id, seconds)
         except AnswerLost as lost:
             if lost.is_silent:
                 raise
-        return await self._queries.ask(request, id=id, timeout=seconds)
+        return await self._over(self._queries, request, id, seconds)
 
     async def fate(self, request: str) -> queries.FateReply:
         """What became of the request with this id."""

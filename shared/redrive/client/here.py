@@ -10,22 +10,21 @@ from collections.abc import Callable, Coroutine
 from selectors import BaseSelector
 from typing import Any, TypeVar
 
-from redrive.client.channel import NotConnected
+from redrive.client.channel import Channel, NotConnected
 from redrive.client.client import AsyncClient
-from redrive.client.refusals import AnswerLost
-from redrive.protocol.envelope import Answer, Request
+from redrive.protocol.envelope import Request
 
 T = TypeVar("T")
 
 
 class Here(AsyncClient):
-    """What asks once can be asked of this one; it raises `NotConnected` when it takes the loop."""
+    """What asks once can be asked of this one; the loop runs where there is no connection yet."""
 
     def __init__(
         self,
         client: AsyncClient,
         selector: BaseSelector,
-        run: Callable[[Coroutine[Any, Any, Answer]], Answer],
+        run: Callable[[Coroutine[Any, Any, Any]], Any],
     ) -> None:
         super().__init__(client.addresses, timeout=client.timeout)
         self._queries = client._queries
@@ -33,18 +32,13 @@ class Here(AsyncClient):
         self._selector = selector
         self._run = run
 
-    async def _put(self, request: Request, id: str, seconds: float) -> Any:
-        channel = self._changes if self.is_change(request) else self._queries
+    async def _over(self, channel: Channel, request: Request, id: str, seconds: float) -> Any:
         try:
             return channel.ask_here(
                 request, id=id, timeout=seconds, selector=self._selector, run=self._run
             )
-        except AnswerLost as lost:
-            if channel is self._changes:
-                raise
-            if lost.is_silent:
-                raise lost.of_a_question(self.addresses.hint) from None
-            raise NotConnected from None  # the loop greets, and asks once more
+        except NotConnected:
+            return self._run(channel.ask(request, id=id, timeout=seconds))
 
 
 def through(asked: Coroutine[Any, Any, T]) -> T:

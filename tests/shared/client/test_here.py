@@ -15,7 +15,7 @@ from redrive import Client
 from redrive.client import channel
 from redrive.client.line import TURN, Gone, Line
 from redrive.client.refusals import AnswerLost, DaemonSilent
-from redrive.errors import TryLater, UsageProblem
+from redrive.errors import DaemonUnreachable, TryLater, UsageProblem
 from redrive.protocol.codec import encode_call
 from redrive.protocol.commands import Done, Drain
 from redrive.protocol.envelope import Refusal
@@ -82,6 +82,24 @@ async def test_a_question_is_asked_once_more_where_the_daemon_comes_back(
     peer.replies["Doctor"] = restart
     monkeypatch.setattr(channel, "knock", lambda *_: is_back.wait(20))
     assert await asyncio.to_thread(connected.ask, Doctor()) == WELL
+
+
+async def test_a_question_is_asked_no_third_time(
+    peer: Peer, connected: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_back = threading.Semaphore(0)
+
+    def restart(_: Doctor) -> None:
+        peer.close()
+        peer.open()
+        is_back.release()
+
+    before = len(peer.asked_for("Doctor"))
+    peer.replies["Doctor"] = restart
+    monkeypatch.setattr(channel, "knock", lambda *_: is_back.acquire(timeout=20))
+    with pytest.raises(DaemonUnreachable, match="went away"):
+        await asyncio.to_thread(connected.ask, Doctor())
+    assert len(peer.asked_for("Doctor")) - before == 2
 
 
 async def test_answers_that_nobody_waits_for_any_more_hold_up_no_other(peer: Peer) -> None:
