@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from msgspec.structs import asdict
 from redrive import nesting
 from redrive.errors import UsageProblem
 from redrive.instants import SECOND, Instant, from_datetime
+from redrive.models import Json
 from redrive.protocol.commands import JobOrder
+from redrive.protocol.writing import writing
 
 LARGEST_ARGS = 1024 * 1024  # bytes of JSON
 LONGEST_DELAY = 100 * 366 * 86400  # seconds
@@ -100,8 +103,9 @@ def check_numbers(order: JobOrder) -> None:
 
 
 def checked_args(args: dict[str, Any]) -> str:
-    """Arguments as JSON, unless they are too large, or nested too deeply."""
-    written = msgspec.json.encode(args).decode()
+    """Arguments as JSON, unless they are too large, nested too deeply, or no JSON at all."""
+    with writing():
+        written = msgspec.json.encode(args).decode()
     if len(written) > LARGEST_ARGS:
         raise UsageProblem(
             f"the arguments take {len(written)} bytes, more than {LARGEST_ARGS}",
@@ -113,7 +117,24 @@ def checked_args(args: dict[str, Any]) -> str:
             f"the arguments are nested more than {nesting.MOST} levels deep",
             hint="pass flatter data",
         )
+    if "null" in written and _is_unreal(args):  # as such a number is written, too
+        raise UsageProblem(
+            "the arguments hold a number that JSON does not have: NaN, or an infinite one",
+            hint="leave it out, or pass null or a text",
+        )
     return written
+
+
+def _is_unreal(value: Json) -> bool:
+    match value:
+        case float():
+            return not math.isfinite(value)
+        case {**entries}:
+            return any(map(_is_unreal, entries.values()))
+        case [*items]:
+            return any(map(_is_unreal, items))
+        case _:
+            return False
 
 
 def due(order: JobOrder, now: int) -> int | None:
