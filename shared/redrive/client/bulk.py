@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from redrive.errors import RedriveError
+from redrive.errors import RedriveError, UsageProblem
 from redrive.protocol.codec import encode
 from redrive.protocol.commands import Enqueue, Enqueued, JobOrder, RunOrder, Start, Started
 from redrive.protocol.envelope import Request
@@ -28,7 +29,7 @@ class Asked(Protocol):
 async def enqueue(client: Asked, task: str, orders: Iterable[JobOrder]) -> Enqueued:
     total = Enqueued(count=0, created=0, first_id=0, last_id=0)
     with _telling_of(lambda: total.count):
-        for group in groups(orders):
+        for group in groups(orders, JobOrder):
             request = Enqueue(task=task, orders=group)
             reply: Enqueued = await client.ask(request, timeout=_TIMEOUT)
             total = Enqueued(
@@ -46,7 +47,7 @@ async def start(
 ) -> Started:
     total = Started(count=0, created=0, first_id="", last_id="")
     with _telling_of(lambda: total.count):
-        for group in groups(orders):
+        for group in groups(orders, RunOrder):
             request = Start(pipeline=pipeline, orders=group, mode=mode)
             reply: Started = await client.ask(request, timeout=_TIMEOUT)
             total = Started(
@@ -63,12 +64,15 @@ def _number(run: str) -> int:
     return int(run.removeprefix("r"))
 
 
-def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
+def groups(orders: Iterable[Order], kind: type[Order]) -> Iterator[list[Order]]:
     group: list[Order] = []
     room = _MOST_BYTES
     for order in orders:
-        with writing(order):
-            size = len(encode(order))
+        try:
+            size = _size(order, kind)
+        except UsageProblem as error:
+            error.order = len(group)  # of those that nobody has accepted yet
+            raise
         if group and (len(group) == _MOST_ORDERS or size > room):
             yield group
             group, room = [], _MOST_BYTES
@@ -76,6 +80,16 @@ def groups(orders: Iterable[Order]) -> Iterator[list[Order]]:
         room -= size
     if group:
         yield group
+
+
+def _size(order: Order, kind: type[Order]) -> int:
+    if not isinstance(order, kind):
+        raise UsageProblem(
+            f"{reprlib.repr(order)} is no {kind.__name__}",
+            hint=f"as in `{kind.__name__}(args=...)`, of redrive.protocol.commands",
+        )
+    with writing(order):
+        return len(encode(order))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -80,3 +81,26 @@ async def test_an_order_that_cannot_be_made_halfway_says_how_many_were_accepted(
     with pytest.raises(UsageProblem) as caught:
         await client.enqueue_many("parse", orders())
     assert caught.value.hint == "the first 2,000 were accepted; mend it"
+
+
+async def test_an_order_that_cannot_be_sent_says_which_it_is(
+    peer: Peer, client: AsyncClient
+) -> None:
+    accept(peer)
+    orders = [JobOrder()] * 2500 + [JobOrder(args={"x": object()})]
+    with pytest.raises(UsageProblem, match="this cannot be sent") as caught:
+        await client.enqueue_many("parse", orders)
+    assert caught.value.order == 2500
+    assert caught.value.hint.startswith("the first 2,000 were accepted; ")
+
+
+async def test_what_is_no_order_is_refused_and_not_sent_as_an_empty_one(
+    peer: Peer, client: AsyncClient
+) -> None:
+    rows: Any = [{"path": "a.png"}]
+    with pytest.raises(UsageProblem, match=r"^{'path': 'a\.png'} is no JobOrder; as in") as caught:
+        await client.enqueue_many("parse", rows)
+    assert caught.value.order == 0
+    with pytest.raises(UsageProblem, match="is no RunOrder"):
+        await client.start_many("fetch", rows)
+    assert peer.asked == []
