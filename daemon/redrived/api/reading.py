@@ -86,6 +86,7 @@ def _explained(role: Role, call: Call, problem: UsageProblem) -> Exception:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return problem
     if name in (_READS if role == "viewer" else _CHANGES):
+        problem.hint = f"docs/protocol.md has the fields of {name} and their types"
         return problem
     if name in _CHANGES:
         return NotAllowed(

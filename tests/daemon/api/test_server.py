@@ -111,6 +111,7 @@ async def test_a_request_with_a_field_of_the_wrong_type_is_refused_with_its_plac
         said = refusal(await raw.exchange(call({"type": "trigger", "schedule": 7})))
     assert said.code == "usage"
     assert "$.schedule" in said.message
+    assert said.hint == "docs/protocol.md has the fields of trigger and their types"
 
 
 @pytest.mark.parametrize("id", ["", "../../etc/passwd", "/dev/fifo", "a\x00b", "x" * 10_000, "é"])
