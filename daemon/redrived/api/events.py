@@ -42,7 +42,7 @@ async def list_events(engine: Engine, asker: Asker, request: ListEvents) -> Even
 def _ask(connection: Connection, request: ListEvents, limit: int) -> list[Event]:
     if request.id is None:
         if request.last is not None:
-            return events.newest(connection, min(request.last, MOST))
+            return events.newest(connection, max(0, min(request.last, MOST)))
         return events.after(connection, request.after, limit)
     if request.id.startswith("r"):
         run = run_number(request.id)

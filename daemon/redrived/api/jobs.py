@@ -59,7 +59,7 @@ async def list_jobs(engine: Engine, asker: Asker, request: ListJobs) -> JobPage:
             sort=request.sort or order(filter),
             limit=request.limit,
             after=request.after,
-            offset=request.offset or 0,
+            offset=max(0, request.offset or 0),
             count=request.count,
         )
         shown = [definitions.budgeted(job) for job in page.jobs]
@@ -73,7 +73,7 @@ async def list_groups(engine: Engine, asker: Asker, request: ListGroups) -> Grou
     now = engine.clock.now()
 
     def ask(connection: Connection) -> GroupPage:
-        rows = groups.groups(connection, clause, now, request.limit, request.by)
+        rows = groups.groups(connection, clause, now, max(1, request.limit), request.by)
         return GroupPage(groups=rows, as_of=events.head(connection))
 
     return await engine.store.read(ask)

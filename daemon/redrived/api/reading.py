@@ -18,6 +18,7 @@ from redrive.protocol.queries import Query
 from redrived.bus import Asker
 
 LONGEST_WAIT = 86400.0  # seconds for an answer
+LARGEST_NUMBER = 2**63 - 1  # as databases have them; a message could hold twice as much
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -75,9 +76,14 @@ def check_age(call: Call, asker: Asker, now: int) -> None:
 
 def read_request(role: Role, call: Call) -> Request:
     try:
-        return codec.decode_query(call) if role == "viewer" else codec.decode_command(call)
+        request = codec.decode_query(call) if role == "viewer" else codec.decode_command(call)
     except UsageProblem as problem:
         raise _explained(role, call, problem) from None
+    for field in request.__struct_fields__:
+        value = getattr(request, field)
+        if isinstance(value, int) and value > LARGEST_NUMBER:
+            raise UsageProblem(f"{field} cannot be {value}", hint=f"{LARGEST_NUMBER} is the most")
+    return request
 
 
 def _explained(role: Role, call: Call, problem: UsageProblem) -> Exception:

@@ -64,7 +64,7 @@ def _options(request: Act) -> dict[str, object]:
 
 
 async def list_redrives(engine: Engine, asker: Asker, request: ListRedrives) -> RedrivePage:
-    return RedrivePage(redrives=await engine.store.read(redrives.rows, request.limit))
+    return RedrivePage(redrives=await engine.store.read(redrives.rows, max(1, request.limit)))
 
 
 async def undo(engine: Engine, asker: Asker, request: Undo) -> Done:

@@ -12,6 +12,7 @@ from redrive.clock import SECOND
 from redrive.config import load
 from redrive.errors import UsageProblem
 from redrive.models import ErrorRecord, Event, recorded_error
+from redrive.orders import LONGEST_DELAY
 from redrive.outcomes import Permanent, Transient
 from redrive.policy import timeline
 from redrive.protocol.rehearsals import (
@@ -52,6 +53,10 @@ async def test_rules(engine: Engine, asker: Asker, request: TestRules) -> RulesR
     path = engine.definitions.config.path
     if path is None:
         raise UsageProblem("the daemon was not started from a file", hint="there is none to test")
+    if not 0 <= request.since <= LONGEST_DELAY:
+        raise UsageProblem(
+            f"there are no errors of the last {request.since:g} s", hint="from 0 s to 100 years"
+        )
     since = engine.clock.now() - round(request.since * SECOND)
     recorded = await engine.store.read(events.errors_since, since)
     # In a thread: there may be 100,000 of them, and the loop has others to serve.
