@@ -14,7 +14,13 @@ from redrive.client.addresses import Addresses, knock
 from redrive.client.line import Gone, Line, Silent
 from redrive.client.refusals import AnswerLost, error_of, unreachable
 from redrive.clock import SystemClock
-from redrive.errors import ProtocolMismatch, RedriveError, UsageProblem
+from redrive.errors import (
+    DaemonUnreachable,
+    NotAllowed,
+    ProtocolMismatch,
+    RedriveError,
+    UsageProblem,
+)
 from redrive.protocol import VERSION
 from redrive.protocol.codec import decode_as, encode_call
 from redrive.protocol.envelope import Answer, Request
@@ -36,6 +42,7 @@ class Channel:
         self._name = name
         self._greeting = asyncio.Lock()
         self._welcome: Welcome | None = None
+        self._was_let_in = False
         self._line: Line | None = None
 
     async def ask(self, request: Request, *, id: str, timeout: float) -> Any:
@@ -82,10 +89,21 @@ class Channel:
         """Who is there; asked once, and again when the connection was lost."""
         async with self._greeting:
             if self._welcome is None or again:
-                knock(self.address, self._addresses.hint)
+                self._knock()
                 self._open()
                 self._welcome = await self._hello(deadline)
+                self._was_let_in = True
             return self._welcome
+
+    def _knock(self) -> None:
+        try:
+            knock(self.address, self._addresses.hint)
+        except NotAllowed as closed:
+            if not self._was_let_in:
+                raise
+            # systemd makes the folder for the daemon's own group, and who starts closes it until
+            # all sockets are there: somebody who was let in before will be again.
+            raise DaemonUnreachable(closed.message, hint=closed.hint) from None
 
     async def hung_up(self) -> None:
         """Until there is no connection (any more)."""

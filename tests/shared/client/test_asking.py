@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -152,6 +154,34 @@ async def test_a_socket_of_another_group_says_which_right_is_missing(
     with pytest.raises(NotAllowed, match="may not open") as caught:
         await client.enqueue("parse")
     assert caught.value.exit_code == Exit.NOT_ALLOWED
+
+
+async def test_who_was_let_in_before_takes_a_closed_folder_for_a_daemon_that_starts(
+    folder: Path,
+) -> None:
+    async with opened(folder) as peer:
+        peer.replies["Doctor"] = DoctorReply(checks=[])
+        client, other = AsyncClient(peer.addresses), AsyncClient(peer.addresses)
+        await client.ask(Doctor())
+    with closed(folder):
+        with pytest.raises(DaemonUnreachable, match="may not open the socket"):
+            await client.ask(Doctor())
+        with pytest.raises(NotAllowed, match="may not open the socket"):
+            await other.ask(Doctor())
+    await client.close()
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[None]:
+    """To ourselves; root may go everywhere, and is nobody meanwhile."""
+    us = os.geteuid()
+    folder.chmod(0)
+    os.seteuid(us or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(us)
+        folder.chmod(0o700)
 
 
 async def test_a_silent_daemon_costs_a_question_no_more_than_its_deadline(
