@@ -123,7 +123,8 @@ class Client:
             while True:
                 yield self._run(lambda _: anext(told))
         finally:
-            if not self._is_closed:
+            # Garbage is collected in any thread; the loop ends by itself what nobody holds.
+            if not (self._is_closed or self._is_in_between()):
                 self._run(lambda _: told.aclose())
 
     def _run(self, ask: Asking[T], *, once: bool = False) -> T:
@@ -154,8 +155,12 @@ class Client:
                 self._start_thread()
                 self._turn.notify_all()
 
+    def _is_in_between(self) -> bool:
+        """Whether it is this very thread that runs the loop."""
+        return threading.get_ident() in (self._runner, self._thread and self._thread.ident)
+
     def _refuse_in_between(self) -> None:
-        if self._runner == threading.get_ident():
+        if self._is_in_between():
             raise UsageProblem(
                 "this client waits for an answer already, in this very thread",
                 hint="in a signal handler set a flag, or make a client there",

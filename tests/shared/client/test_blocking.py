@@ -245,6 +245,50 @@ async def test_a_signal_handler_is_refused_what_the_thread_under_it_is_asking(pe
     assert said.decode() == 2 * refused + "DoctorReply(checks=[])\n"
 
 
+COLLECTED = """
+import asyncio, gc, sys
+from redrive import Client
+from redrive.client import Addresses
+from redrive.protocol.queries import Doctor
+
+
+class Reader:
+    def __init__(self, client):
+        self.me = self
+        self.told = client.follow()
+        next(self.told)
+
+
+async def blocks():
+    query, control, events = sys.argv[1:]
+    with Client(Addresses(query=query, control=control, events=events)) as client:
+        gc.disable()
+        Reader(client)
+        client._loop.call_soon_threadsafe(gc.collect)
+        for _ in range(3):
+            print(client.ask(Doctor()))
+
+
+asyncio.run(blocks())  # so that the client's loop has a thread
+"""
+
+
+async def test_a_reader_that_is_collected_as_garbage_in_the_clients_thread_stops_nothing(
+    peer: Peer,
+) -> None:
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    to = peer.addresses
+    words = ("-c", COLLECTED, to.query, to.control, to.events)
+    script = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, stderr=PIPE)
+    try:
+        async with asyncio.timeout(20):
+            said, complaint = await script.communicate()
+    finally:
+        if script.returncode is None:
+            script.kill()
+    assert (said.decode(), complaint) == ("DoctorReply(checks=[])\n" * 3, b"")
+
+
 async def test_closing_ends_the_waits_of_other_threads(peer: Peer) -> None:
     def told() -> str:
         with pytest.raises(UsageProblem) as refused:
