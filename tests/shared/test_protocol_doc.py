@@ -42,5 +42,6 @@ def test_the_examples_are_what_travels() -> None:
     assert asked == [Hello(version=VERSION, client="mine"), ShowJob(id=12)]
     answered, refused = decode_answer(lines[1]), decode_answer(lines[3])
     assert decode_as(Welcome, answered.body).version == VERSION
-    assert refused.refusal is not None and refused.refusal.code == "not_found"
+    assert refused.refusal is not None
+    assert refused.refusal.code == "not_found"
     assert f"This page is about version {VERSION}." in WRITTEN

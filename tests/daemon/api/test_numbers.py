@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from redrive.errors import UsageProblem
+from redrive.keys import Role
 from redrive.protocol.codec import encode
 from redrive.protocol.commands import Enqueue, JobOrder, Undo
 from redrive.protocol.envelope import Call, Request
@@ -47,7 +48,7 @@ TOO_LARGE = 2**63
     ids=lambda request: type(request).__name__,
 )
 def test_a_number_that_no_database_holds_is_refused(request_: Request) -> None:
-    role = "operator" if isinstance(request_, Undo) else "viewer"
+    role: Role = "operator" if isinstance(request_, Undo) else "viewer"
     with pytest.raises(UsageProblem, match="cannot be 9223372036854775808"):
         read_request(role, Call(id="a", body=msgspec.Raw(encode(request_))))
 
