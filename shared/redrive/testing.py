@@ -15,12 +15,15 @@ import inspect
 import json
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
+from redrive import nesting
 from redrive.config.sections import ErrorRule, Retry
 from redrive.deciding.facts import Ended, Facts, Failed, Snoozed, Succeeded
 from redrive.deciding.guidance import once_over
@@ -29,9 +32,13 @@ from redrive.instants import SECOND, from_datetime
 from redrive.job import RESULT_AT_MOST, CurrentJob, running
 from redrive.lifecycle import JobState
 from redrive.models import Decision, ErrorRecord, Json
+from redrive.orders import checked_args
 from redrive.outcomes import Permanent, Snooze, Transient
 from redrive.policy import RetryPolicy, resolve
 from redrive.rules import Evidence, Rulebook, Said
+
+# Not all: the test itself may be interrupted, skipped or failed while the handler runs.
+_FAILURES = (Exception, SystemExit, asyncio.CancelledError)
 
 MOST_EXECUTIONS = 1_000  # a task that snoozes for ever is not rehearsed for ever
 
@@ -67,7 +74,8 @@ def rehearse(
     errors: Sequence[ErrorRule] = (),
 ) -> Trial:
     """Run a handler as a job until it is done or dead."""
-    return _Rehearsal(handler, dict(args or {}), resolve(retry, policies), Rulebook(errors)).run()
+    written = checked_args(dict(args or {}))
+    return _Rehearsal(handler, written, resolve(retry, policies), Rulebook(errors)).run()
 
 
 class _Rehearsal:
@@ -76,12 +84,12 @@ class _Rehearsal:
     def __init__(
         self,
         handler: Callable[..., Any],
-        args: dict[str, Any],
+        args: str,
         policy: RetryPolicy,
         rulebook: Rulebook,
     ) -> None:
         self._handler = handler
-        self._args = args
+        self._args = args  # as JSON, of which every execution makes its own
         self._policy = policy
         self._rulebook = rulebook
         self._claimed: set[str] = set()
@@ -108,6 +116,7 @@ class _Rehearsal:
         raise RuntimeError(f"the task was still not done after {MOST_EXECUTIONS} executions")
 
     def _decide(self, ended: Ended, result: Json, attempt: int, state: JobState) -> Verdict:
+        args = json.loads(self._args)
         return decide(
             Facts(
                 ended=ended,
@@ -119,7 +128,7 @@ class _Rehearsal:
                 max_attempts=self._policy.max_attempts,
                 unknown=self._unknown,
                 policy=self._policy,
-                known={"args": self._args, "data": self._args, "result": result},
+                known={"args": args, "data": args, "result": result},
             )
         )
 
@@ -154,19 +163,19 @@ class _Rehearsal:
             attempt=attempt,
             max_attempts=self._policy.max_attempts,
             execution=execution,
-            args=self._args,
+            args=json.loads(self._args),
         )
 
     def _execute(self, job: CurrentJob) -> tuple[Ended, Json]:
         token = running.set(job)
         try:
-            result = self._handler(**self._args)
+            result = self._handler(**job.args)
             if inspect.isawaitable(result):
-                result = asyncio.run(_value_of(result))
+                result = _awaited(_value_of(result))
             result = _as_json(result)
         except Snooze as snooze:
             return Snoozed(self._until(snooze)), None
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the handler raises is its failure
+        except _FAILURES as error:
             return self._failed(error), None
         finally:
             job.mark_finished()
@@ -180,7 +189,7 @@ class _Rehearsal:
         seconds = until if isinstance(until, int | float) else until.total_seconds()
         return self._now + round(seconds * SECOND)
 
-    def _failed(self, error: Exception | SystemExit) -> Failed:
+    def _failed(self, error: BaseException) -> Failed:
         said = None
         if isinstance(error, Permanent | Transient):
             said = Said(
@@ -230,6 +239,16 @@ class _Rehearsal:
         return is_first
 
 
+def _awaited(work: Coroutine[Any, Any, Any]) -> Any:
+    """In a loop of its own, and in a thread of its own where that of an async test runs here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, work).result()
+
+
 async def _value_of(awaitable: Any) -> Any:
     return await awaitable
 
@@ -241,6 +260,9 @@ def _as_json(result: object) -> Json:
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"the result is nothing that JSON can hold ({error}); return plain data"
         raise Permanent(problem, type="invalid_result") from None
+    if nesting.is_deep(result):
+        problem = "the result is nested too deeply; return flatter data"
+        raise Permanent(problem, type="invalid_result")
     size = len(text.encode("utf-8", "replace"))
     if size > RESULT_AT_MOST:
         problem = f"the result is {size} bytes of JSON, more than {RESULT_AT_MOST}"
@@ -248,7 +270,7 @@ def _as_json(result: object) -> Json:
     return json.loads(text)
 
 
-def _message_of(error: Exception | SystemExit) -> str:
+def _message_of(error: BaseException) -> str:
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return f"sys.exit({error.code})"  # the number alone would say nothing
     return str(error)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from datetime import date
+from typing import Any
 
 import pytest
 
 import redrive
 from redrive.config.sections import ErrorRule, Retry
+from redrive.errors import UsageProblem
 from redrive.testing import rehearse
 
 MINUTES = Retry(delays=[60.0, 180.0, 600.0], jitter=0)
@@ -76,7 +80,14 @@ def test_what_a_handler_says_outright_counts(error: Exception, attempts: int) ->
         assert trial.attempts[0].delay == 90
 
 
-@pytest.mark.parametrize("result", [object(), float("nan"), "x" * 70_000])
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("result", [object(), float("nan"), "x" * 70_000, deep(200)])
 def test_a_result_that_the_daemon_would_refuse_is_refused(result: object) -> None:
     trial = rehearse(lambda: result, retry=3)
     (only,) = trial.attempts
@@ -86,6 +97,35 @@ def test_a_result_that_the_daemon_would_refuse_is_refused(result: object) -> Non
 
 def test_the_result_is_what_json_makes_of_it() -> None:
     assert rehearse(lambda: {"pair": (1, 2), 3: "three"}).result == {"pair": [1, 2], "3": "three"}
+
+
+def test_the_arguments_are_what_json_makes_of_them_and_new_each_time() -> None:
+    seen: list[object] = []
+
+    def handler(pair: list[int], day: str) -> None:
+        seen.append([*pair, day])
+        pair.clear()
+        raise TimeoutError("timed out")
+
+    rehearse(handler, {"pair": (1, 2), "day": date(2026, 11, 19)}, retry=2)
+    assert seen == [[1, 2, "2026-11-19"]] * 2
+    with pytest.raises(UsageProblem, match="this cannot be sent"):
+        rehearse(handler, {"pair": object()})
+
+
+async def test_a_rehearsal_of_an_async_handler_fits_into_an_async_test() -> None:
+    async def handler() -> int:
+        await asyncio.sleep(0)
+        return redrive.current_job().attempt
+
+    assert rehearse(handler).result == 1
+
+
+def test_a_handler_whose_awaiting_is_cancelled_has_failed() -> None:
+    async def handler() -> None:
+        raise asyncio.CancelledError
+
+    assert rehearse(handler).state == "dead"
 
 
 def test_a_handler_that_exits_has_failed() -> None:
