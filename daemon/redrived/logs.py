@@ -9,6 +9,7 @@ import sys
 from typing import Literal
 
 from redrive.instants import SECOND, iso
+from redrive.printable import visible, without_sequences
 
 Format = Literal["auto", "text", "json", "journal"]
 
@@ -36,7 +37,15 @@ def _formatter(form: Format) -> logging.Formatter:
         case "journal":
             return JournalFormatter("%(message)s")
         case _:
-            return logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
+            return TextFormatter("%(asctime)s %(levelname)-7s %(message)s")
+
+
+class TextFormatter(logging.Formatter):
+    """Who is quoted, a hook's command say, neither commands a terminal nor writes lines of ours."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = visible(without_sequences(super().format(record))).splitlines()
+        return "\n    ".join(lines)
 
 
 class JournalFormatter(logging.Formatter):
@@ -44,7 +53,8 @@ class JournalFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         mark = f"<{_JOURNAL_LEVELS.get(record.levelname, 6)}>"
-        return "\n".join(mark + line for line in super().format(record).splitlines())
+        lines = visible(without_sequences(super().format(record))).splitlines()
+        return "\n".join(mark + line for line in lines)
 
 
 class JsonFormatter(logging.Formatter):

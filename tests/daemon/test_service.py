@@ -185,6 +185,14 @@ def test_the_journal_gets_a_level_on_every_line() -> None:
     assert logs.JournalFormatter("%(message)s").format(record("one\ntwo")) == "<4>one\n<4>two"
 
 
+def test_who_is_quoted_in_the_log_neither_commands_a_terminal_nor_writes_lines_of_ours() -> None:
+    said = record("the hook failed: \x1b]0;title\x07\x1b[31mred \u202e\n2026 ERROR forged")
+    text = logs.TextFormatter("%(levelname)s %(message)s").format(said)
+    assert text == "WARNING the hook failed: red <U+202E>\n    2026 ERROR forged"
+    journal = logs.JournalFormatter("%(message)s").format(said)
+    assert journal == "<4>the hook failed: red <U+202E>\n<4>2026 ERROR forged"
+
+
 def test_a_lock_is_held_also_where_its_pid_cannot_be_written(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
