@@ -188,6 +188,7 @@ MISTAKES = [
     ("? [a]\n: 1", "1: a key is a list or a table, expected a text"),
     ("[" * 5_000, "not TOML"),
     ("- " * 5_000, "too deeply"),
+    ("a: " + "[" * 3_000, "too deeply"),
 ]
 
 

@@ -85,7 +85,10 @@ class Pipelines:
         async with self._turn:
             config = self._engine.definitions.config
             source = playbook.source
-            read = read_playbook(source, config, playbook.name, playbook.file)
+            # In a thread: it may have a megabyte, and the loop has others to serve.
+            read = await asyncio.to_thread(
+                read_playbook, source, config, playbook.name, playbook.file
+            )
             item = Registration(definition=read.define(config), source=source, by=by)
             entry = await self._engine.store.submit(register, item)
             await self._read()

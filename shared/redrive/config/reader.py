@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ class Reader:
 
     def section(self, kind: type[_Section], value: Toml, key: Key = ()) -> _Section:
         """`value` as a `kind`; an empty one in its place when it is not even a table."""
-        read = self._read(inspect.type_info(kind), value, key)
+        read = self._read(_info_of(kind), value, key)
         section: _Section = kind() if read is _WRONG else read
         return section
 
@@ -117,6 +118,12 @@ class Reader:
             if known is not _WRONG and value is not _WRONG:
                 read[name] = value
         return read
+
+
+@cache
+def _info_of(kind: type[Struct]) -> inspect.Type:
+    """Found once: it takes longer than reading a table, and a playbook may have thousands."""
+    return inspect.type_info(kind)
 
 
 def _typed(text: str) -> Toml:

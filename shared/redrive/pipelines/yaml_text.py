@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import yaml
 
+from redrive import nesting
 from redrive.config.lines import Key
 
 LARGEST = 1 << 20  # characters
@@ -41,8 +42,6 @@ class YamlText:
             if isinstance(broken, YamlProblem):
                 raise
             raise YamlProblem(f"not YAML: {broken}") from None
-        except RecursionError:
-            raise YamlProblem("nested too deeply, expected a playbook") from None
 
     def __getitem__(self, key: Key, /) -> int:
         while key:
@@ -52,10 +51,15 @@ class YamlText:
         return 1
 
     def _read(self, text: str) -> Any:
+        levels = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            line = event.start_mark.line + 1 if event.start_mark else 1
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 1
                 raise YamlProblem(f"`*{event.anchor}` is an alias, expected the value itself", line)
+            levels += isinstance(event, yaml.CollectionStartEvent)
+            levels -= isinstance(event, yaml.CollectionEndEvent)
+            if levels > nesting.MOST:
+                raise YamlProblem("nested too deeply, expected a playbook", line)
         loader = yaml.SafeLoader(text)
         try:
             node = loader.get_single_node()

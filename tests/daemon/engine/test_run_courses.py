@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from redrive.config import ConfigRejected
 from redrive.errors import NotFound, UsageProblem
 from redrive.models import Run
+from redrive.pipelines import Playbook, read_playbook
 from redrive.protocol import codec, commands, queries, rehearsals
 from redrive.protocol.envelope import MAX_MESSAGE
 from redrived.api import acting, pipelines, rules, runs, status, why
@@ -130,6 +133,22 @@ async def test_a_name_beside_a_playbook_is_checked_like_one_in_it(
         request = commands.AddPipeline(source=PLAYBOOK, name=name)
         with pytest.raises(UsageProblem, match="expected a name of letters, digits"):
             await pipelines.add(bench.engine, TESTER, request)
+
+
+async def test_a_large_playbook_is_read_while_the_loop_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(*given: Any) -> Playbook:
+        threads.append(threading.current_thread())
+        return read_playbook(*given)
+
+    monkeypatch.setattr("redrived.engine.pipelines.read_playbook", noted)
+    async with running(tmp_path, CONFIG) as bench:
+        await add(bench, PLAYBOOK)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_a_playbook_brings_its_steps_and_their_policies_along(tmp_path: Path) -> None:
