@@ -121,6 +121,12 @@ def test_rows_succeed_one_by_one() -> None:
     )
 
 
+def test_of_a_set_that_no_message_holds_all_are_counted() -> None:
+    reply = Acted(outcomes=[Outcome(id="12", done=True)], more_done=7, more_refused=3)
+    fate = fate_of(wish("kill", GROUP), reply)
+    assert (fate.word, fate.detail) == ("partly", "8 killed; not 3 others")
+
+
 def test_when_none_succeeds_it_was_refused() -> None:
     assert fate_of(wish("kill", TWO), Acted(outcomes=[refused("12")])) == Fate(
         word="refused", detail="12: it is done"

@@ -16,7 +16,7 @@ from msgspec import field
 from redrive.lifecycle import JobState
 from redrive.models import Record
 from redrive.protocol import commands
-from redrive.protocol.commands import Acted, Done
+from redrive.protocol.commands import Acted, Done, Outcome
 from redrive.protocol.envelope import Request
 from redrive.protocol.rehearsals import Preview
 from redrive_tui.formatting import plural
@@ -117,16 +117,23 @@ def fate_of(wish: Wish, reply: Acted | Done) -> Fate:
         detail = f"{some}under way as redrive {reply.redrive}"
         return Fate(word="done", detail=detail, done=done, redrive=reply.redrive)
     refused = [outcome for outcome in reply.outcomes if not outcome.done]
-    if not refused:
+    if not reply.refused:
         return Fate(word="done", detail=past, done=done)
+    told = _reasons(wish, refused, reply.refused)
+    if not reply.done:
+        return Fate(word="refused", detail=told)
+    return Fate(word="partly", detail=f"{reply.done:,} {past}; not {told}", done=done)
+
+
+def _reasons(wish: Wish, refused: list[Outcome], number: int) -> str:
+    """Why the first was refused, and of how many more the same can be said."""
+    if not refused:
+        return f"{number:,} others"  # of whom the answer had no room to speak
     first = refused[0]
     told = first.refused.message if first.refused else "not done"
     if wish.selection.number > 1:
         told = f"{first.id}: {told}"
-    told += f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-    if not done:
-        return Fate(word="refused", detail=told)
-    return Fate(word="partly", detail=f"{len(done):,} {past}; not {told}", done=done)
+    return told + (f", and {number - 1:,} more" if number > 1 else "")
 
 
 def request_of(wish: Wish) -> Request:

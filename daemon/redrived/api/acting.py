@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from redrive.errors import UsageProblem
 from redrive.orders import check_text
+from redrive.protocol.codec import that_fit
 from redrive.protocol.commands import Act, Acted, Outcome
+from redrive.protocol.envelope import ROOM
 from redrive.protocol.rehearsals import Preview
 from redrived.api import acting_on_runs, redrives
 from redrived.api.jobs import condition
@@ -67,7 +69,12 @@ async def act(engine: Engine, asker: Asker, request: Act) -> Acted:
             gone = [acted.id for acted in all_acted if acted.refused is None]
             # Another node has what it ran, until it is older than `keep.outputs`.
             await asyncio.to_thread(engine.outputs.remove, gone)
-    return Acted(outcomes=outcomes, total=len(outcomes))
+    told = list(that_fit(outcomes, ROOM))
+    others = outcomes[len(told) :]
+    done = sum(each.done for each in others)
+    return Acted(
+        outcomes=told, total=len(outcomes), more_done=done, more_refused=len(others) - done
+    )
 
 
 def is_set(request: Act) -> bool:

@@ -55,17 +55,22 @@ def tell_one(settings: Settings, wish: Act, acted: Acted) -> Exit:
 
 
 def tell_set(settings: Settings, wish: Act, acted: Acted) -> Exit:
-    done = sum(outcome.done for outcome in acted.outcomes)
+    number = acted.done + acted.refused
     if settings.as_json:
         print_each(map(_plain, acted.outcomes))
     else:
         for outcome in acted.outcomes:
             say(_line(wish, outcome))
         if acted.outcomes:
-            say(f"{wish.verb}: {done:,} of {len(acted.outcomes):,} done")
+            say(f"{wish.verb}: {acted.done:,} of {number:,} done")
         else:
             say(f"{wish.verb}: no job matches, nothing was done")
-    return Exit.OK if done == len(acted.outcomes) else Exit.FAILED
+    if others := number - len(acted.outcomes):
+        remark(
+            f"one answer holds no more than these; of {others:,} others"
+            f" {acted.more_done:,} were done and {acted.more_refused:,} were not"
+        )
+    return Exit.FAILED if acted.refused else Exit.OK
 
 
 def tell_redrive(settings: Settings, wish: Act, acted: Acted) -> Exit:

@@ -10,14 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from redrive.errors import UsageProblem
-from redrive.models import Record
 from redrive.protocol.commands import Command
 from redrive.protocol.envelope import Answer, Call, Refusal, Request
 from redrive.protocol.queries import Query
 
 Message = TypeVar("Message", bound=Struct)
 Decoded = TypeVar("Decoded")
-Row = TypeVar("Row", bound=Record)
+Row = TypeVar("Row", bound=Struct)
 
 _encoder = msgspec.msgpack.Encoder()
 _calls = msgspec.msgpack.Decoder(Call)

@@ -96,9 +96,21 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Acted(Reply, frozen=True, kw_only=True):
+    """Of a large set, as many outcomes as a message holds, and the numbers of the others."""
+
     outcomes: list[Outcome]
     redrive: int | None = None  # a set worked off in the background
     total: int = 0
+    more_done: int = 0
+    more_refused: int = 0
+
+    @property
+    def done(self) -> int:
+        return sum(outcome.done for outcome in self.outcomes) + self.more_done
+
+    @property
+    def refused(self) -> int:
+        return sum(not outcome.done for outcome in self.outcomes) + self.more_refused
 
 
 class Act(Request, frozen=True, kw_only=True):

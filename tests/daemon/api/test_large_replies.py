@@ -15,7 +15,7 @@ from redrive.instants import iso
 from redrive.job import METRICS_AT_MOST, RESULT_AT_MOST, TEXT_AT_MOST
 from redrive.models import ErrorRecord, Run, plain
 from redrive.protocol.codec import encode_answer
-from redrive.protocol.commands import RunOrder, Start
+from redrive.protocol.commands import Act, RunOrder, Start
 from redrive.protocol.envelope import MAX_MESSAGE, Reply
 from redrive.protocol.queries import (
     EventPage,
@@ -27,8 +27,8 @@ from redrive.protocol.queries import (
     ShowRun,
     Why,
 )
+from redrived.api import acting, jobs, runs, why
 from redrived.api import events as api_events
-from redrived.api import jobs, runs, why
 from redrived.engine.engine import Engine
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.unit import Unit, to_json
@@ -133,6 +133,16 @@ async def test_a_jump_into_large_jobs_goes_on_from_where_it_ended(tmp_path: Path
         page = await jobs.list_jobs(engine, TESTER, ListJobs(offset=10, limit=50, count=True))
         rest = await jobs.list_jobs(engine, TESTER, ListJobs(after=page.after))
         assert [job.id for job in page.jobs + rest.jobs] == list(range(50, 0, -1))
+
+
+async def test_what_became_of_a_large_set_is_told_as_far_as_there_is_room(tmp_path: Path) -> None:
+    async with an_engine(tmp_path) as engine:
+        await many(engine, count=3, size=1)
+        wish = Act(verb="cancel", ids=[str(id) for id in range(1, 40_001)])
+        acted = await acting.act(engine, TESTER, wish)
+        assert is_told(acted)
+        assert 0 < len(acted.outcomes) < 40_000
+        assert (acted.done, acted.refused, acted.total) == (3, 39_997, 40_000)
 
 
 async def test_a_page_has_one_job_at_least(tmp_path: Path) -> None:

@@ -88,6 +88,17 @@ def test_of_a_set_each_has_a_result_and_one_that_failed_exits_with_1(
     assert said.lines[1]["refused"]["code"] == "wrong_state"
 
 
+def test_of_a_set_that_no_message_holds_the_others_are_counted(
+    peer: Peer, redrive: Redrive
+) -> None:
+    told = [Outcome(id="12", done=True, state="cancelled")]
+    peer.replies["Act"] = Acted(outcomes=told, total=8, more_done=5, more_refused=2)
+    said = redrive("cancel", "--where", "id>0", "--yes")
+    assert said.code == 1
+    assert said.out == "12: cancelled\ncancel: 6 of 8 done\n"
+    assert "of 7 others 5 were done and 2 were not" in said.err
+
+
 def test_an_id_that_is_named_twice_is_acted_on_once(peer: Peer, redrive: Redrive) -> None:
     redrive("cancel", 12, "12,13", "--yes")
     assert peer.asked_for("Act")[0].ids == ["12", "13"]
