@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redrive.config import ConfigRejected
+from redrive.config.flow_checks import MOST_STEPS
 from redrive.config.sections import Config, Pipeline, Step, Task
-from redrive.pipelines import Playbook, encode, read_playbook
+from redrive.pipelines import Playbook, draw, encode, read_playbook
 
 CONFIG = Config(
     tasks={"store": Task(command=["true"])},
@@ -198,6 +199,16 @@ def test_a_mistake_is_told_with_its_line(source: str, told: str) -> None:
         read(source)
     assert told in str(rejected.value)
     assert str(rejected.value).startswith("playbook:")
+
+
+def test_a_pipeline_has_no_more_steps_than_can_be_drawn() -> None:
+    def with_steps(n: int) -> str:
+        return "name: x\nworkflow:\n" + "".join(f"- {{step: s{i}, task: store}}\n" for i in range(n))
+
+    definition = read(with_steps(MOST_STEPS)).define(CONFIG)
+    assert len(draw(definition).splitlines()) == MOST_STEPS
+    with pytest.raises(ConfigRejected, match="workflow: got 501 steps, expected at most 500"):
+        read(with_steps(MOST_STEPS + 1))
 
 
 def test_all_mistakes_are_told_at_once() -> None:
