@@ -203,7 +203,9 @@ def test_a_mistake_is_told_with_its_line(source: str, told: str) -> None:
 
 def test_a_pipeline_has_no_more_steps_than_can_be_drawn() -> None:
     def with_steps(n: int) -> str:
-        return "name: x\nworkflow:\n" + "".join(f"- {{step: s{i}, task: store}}\n" for i in range(n))
+        return "name: x\nworkflow:\n" + "".join(
+            f"- {{step: s{i}, task: store}}\n" for i in range(n)
+        )
 
     definition = read(with_steps(MOST_STEPS)).define(CONFIG)
     assert len(draw(definition).splitlines()) == MOST_STEPS

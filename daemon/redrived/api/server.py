@@ -33,6 +33,7 @@ Table = Mapping[type[Request], Handler]
 
 GRACE = 1.0  # seconds that requests under way have left when the daemon stops
 READ_OUT = 0.25  # seconds from the last answer to the end of its connection
+LONGEST_REFUSAL = 100_000  # characters
 # Seconds between tries to hand over an answer to somebody who does not read: 8 s in all.
 DELIVER_AFTER = tuple(0.001 * 2**n for n in range(13))
 
@@ -176,13 +177,18 @@ class Server:
 def _refused(call: Call, error: RedriveError) -> bytes:
     refusal = Refusal(
         code=error.code,
-        message=error.message,
-        hint=error.hint,
+        message=_cut(error.message),
+        hint=_cut(error.hint),
         retry_after=getattr(error, "retry_after", None),
         exit_code=error.exit_code,
         order=error.order,
     )
     return codec.encode_answer(call.id[:64], refusal)
+
+
+def _cut(text: str) -> str:
+    """What a refusal quotes may be as long as the request, and longer once it is written out."""
+    return text if len(text) <= LONGEST_REFUSAL else text[:LONGEST_REFUSAL] + "…"
 
 
 def _trouble(number: str) -> Refusal:

@@ -151,6 +151,18 @@ async def test_an_error_becomes_a_refusal_with_everything_it_says(folder: Path) 
     )
 
 
+async def test_a_refusal_that_quotes_much_is_cut_and_arrives(folder: Path) -> None:
+    async def refuse(asker: Asker, request: Trigger) -> Done:
+        raise NotFound(f"there is no schedule {request.schedule!r}")
+
+    async with serving(folder / "run", table={Trigger: refuse}) as served:
+        with control(served) as raw:
+            said = refusal(await raw.ask(Trigger(schedule="\x00" * 1_500_000)))
+    assert said.code == "not_found"
+    assert said.message.startswith("there is no schedule")
+    assert len(said.message) < 110_000
+
+
 async def test_a_bug_is_answered_with_a_number_that_the_log_explains(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
