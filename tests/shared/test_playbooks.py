@@ -209,7 +209,7 @@ def test_a_pipeline_has_no_more_steps_than_can_be_drawn() -> None:
 
     definition = read(with_steps(MOST_STEPS)).define(CONFIG)
     assert len(draw(definition).splitlines()) == MOST_STEPS
-    with pytest.raises(ConfigRejected, match="workflow: got 501 steps, expected at most 500"):
+    with pytest.raises(ConfigRejected, match="workflow: got 1,001 steps, expected at most 1,000"):
         read(with_steps(MOST_STEPS + 1))
 
 

@@ -21,7 +21,7 @@ from redrive.config.spoken import (
 from redrive.config.task_checks import check_retry, policy_names, queue_names, task_names
 from redrive.config.values import quoted
 
-MOST_STEPS = 500  # of a pipeline: every run has as many rows, and is drawn and told as a whole
+MOST_STEPS = 1_000  # of a pipeline: every run has as many rows, and is drawn and told as a whole
 SLIP = 0.85  # how alike two names are when one is taken for the other, misspelt
 
 
@@ -36,7 +36,7 @@ def check_steps(steps: list[Step], key: Key, tables: Tables, problems: Problems)
         problems.doubt(key[:-1], "got no step, expected at least one")
         return
     if len(steps) > MOST_STEPS:
-        problems.add(key, f"got {len(steps):,} steps, expected at most {MOST_STEPS}")
+        problems.add(key, f"got {len(steps):,} steps, expected at most {MOST_STEPS:,}")
         return
     if not problems.inside(key):  # a step that was misread would seem to be missing
         _check_order(steps, key, problems)

@@ -12,6 +12,9 @@ from redrive.config.sections import Task
 from redrive.config.values import format_duration
 from redrive.pipelines.definition import Definition, Step
 
+_ONE_OF_MORE, _LAST = "├─ ", "└─ "
+_UNDER = {"": "", _ONE_OF_MORE: "│  ", _LAST: "   "}
+
 
 def draw(definition: Definition) -> str:
     """A step that needs several stands under the last of them and names the others."""
@@ -21,16 +24,16 @@ def draw(definition: Definition) -> str:
         parent = max(step.needs, key=order.__getitem__, default=None)
         below.setdefault(parent, []).append(step)
     lines: list[str] = []
-
-    def draw_below(parent: str | None, indent: str) -> None:
-        steps = below.get(parent, [])
-        for step in steps:
-            is_last = step is steps[-1]
-            branch = "" if parent is None else "└─ " if is_last else "├─ "
-            lines.append(indent + branch + _line(step, parent))
-            draw_below(step.name, indent + ("" if not branch else "   " if is_last else "│  "))
-
-    draw_below(None, "")
+    # By hand, for a chain may be longer than Python recurses.
+    to_come: list[tuple[Step, str | None, str, str]]
+    to_come = [(step, None, "", "") for step in reversed(below.get(None, []))]
+    while to_come:
+        step, parent, indent, branch = to_come.pop()
+        lines.append(indent + branch + _line(step, parent))
+        children = below.get(step.name, [])
+        for child in reversed(children):
+            child_branch = _LAST if child is children[-1] else _ONE_OF_MORE
+            to_come.append((child, step.name, indent + _UNDER[branch], child_branch))
     return "\n".join(lines)
 
 
