@@ -26,10 +26,13 @@ class Pauses:
         self._asked += 1
         asked = self._asked
         found = {(pause.kind, pause.name): pause for pause in await self._store.read(pauses.read)}
-        if asked < self._answered or found == self._paused:
+        if asked < self._answered:
+            return
+        self._answered = asked
+        if found == self._paused:
             return
         began = found.keys() - self._paused.keys()
-        self._answered, self._paused = asked, found
+        self._paused = found
         for tell in self.when_changed:
             tell(began)
 
