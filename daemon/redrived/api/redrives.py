@@ -42,11 +42,7 @@ async def begin(engine: Engine, asker: Asker, request: Act) -> Acted:
 
 
 def _options(request: Act) -> dict[str, object]:
-    if request.pace is not None:
-        try:
-            parse_limit(request.pace)
-        except ValueError as error:
-            raise UsageProblem(f"the pace cannot be read: {error}", hint="as in 50/min") from None
+    _check_pace(request.pace)
     if request.stop_at is not None and not 0 < request.stop_at <= 1:
         raise UsageProblem(
             f"a limit of {request.stop_at} is no share of failures", hint="between 0 and 1"
@@ -85,6 +81,14 @@ async def control(engine: Engine, asker: Asker, request: ControlRedrive) -> Done
         raise UsageProblem(
             f"a redrive cannot be told to {request.verb!r}", hint="pause, resume or stop"
         )
+    _check_pace(request.pace)
     await engine.redrives.control(request.redrive, request.verb, asker.who, request.pace)
     text = f"redrive {request.redrive} {_CONTROLLED[request.verb]}"
     return Done(text=text, data={"redrive": request.redrive})
+
+
+def _check_pace(pace: str | None) -> None:
+    try:
+        parse_limit(pace)
+    except ValueError as error:
+        raise UsageProblem(f"the pace cannot be read: {error}", hint="as in 50/min") from None

@@ -53,11 +53,12 @@ class Redrives(Loop):
         self._next_at: dict[int, int] = {}  # when the pace of a redrive lets the next one through
 
     async def start(self) -> None:
-        self._settled = await self._store.read(redrives.ended)
         for row in await self._store.read(redrives.active):
             for job in await self._store.read(redrives.under_way, row.id):
                 self._under_way[job] = row.id
         self._store.landed.append(self._look)
+        # Last: what an earlier daemon left is being settled, and may end at any moment of this.
+        self._settled += await self._store.read(redrives.ended)
         if not self._store.database.is_sqlite:
             self._timers.every("redrives", SWEEP, self.wake)
         await super().start()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
-from redrive.errors import WrongState
+from redrive.errors import UsageProblem, WrongState
 from redrive.lifecycle import JobState
 from redrive.protocol.commands import (
     Act,
@@ -23,12 +26,13 @@ from redrive.protocol.queries import ListRedrives
 from redrive.protocol.rows import RedriveRow
 from redrived.api import acting, pausing, redrives, runs
 from redrived.engine.engine import Engine
+from redrived.store import redrives as stored
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.redrives import Change, active, change
 from support.clock import FakeClock
 from support.databases import postgresql_url
-from support.engine import TESTER, Bench, running
-from support.engines import an_engine
+from support.engine import TESTER, WITHIN, Bench, running
+from support.engines import an_engine, told
 
 CONFIG = """
 [tasks.check]
@@ -342,6 +346,13 @@ async def test_a_faster_pace_holds_from_now_on(tmp_path: Path) -> None:
         assert await requeued(engine) == 2
 
 
+async def test_a_pace_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    async with two_a_second(tmp_path, FakeClock()) as engine:
+        odd = ControlRedrive(redrive=1, verb="resume", pace="often")
+        with pytest.raises(UsageProblem, match="the pace cannot be read"):
+            await redrives.control(engine, TESTER, odd)
+
+
 @pytest.mark.parametrize("seconds", [86_400, -86_400], ids=["stood still", "was set back"])
 async def test_a_clock_that_jumps_changes_little(tmp_path: Path, seconds: float) -> None:
     clock = FakeClock()
@@ -361,6 +372,36 @@ async def test_a_restart_keeps_the_pace(tmp_path: Path) -> None:
         assert await requeued(engine) == 1
         clock.move(0.2)
         assert await requeued(engine) == 2
+
+
+async def test_what_ends_while_a_daemon_starts_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way, has_read, go_on = stored.under_way, threading.Event(), threading.Event()
+
+    def slowly(connection: Connection, redrive: int) -> list[int]:
+        found = under_way(connection, redrive)
+        has_read.set()
+        go_on.wait(WITHIN)
+        return found
+
+    monkeypatch.setattr(stored, "under_way", slowly)
+    async with an_engine(tmp_path, CONFIG) as engine:
+        job = NewJob(task="check", queue="default", held=True)
+        [placed] = await engine.store.submit(enqueue, Order(jobs=[job]))
+        cancel = Act(verb="cancel", ids=[str(placed.id)])
+        await acting.act(engine, TESTER, cancel)
+        await acting.act(engine, TESTER, Act(verb="requeue", where="state:cancelled"))
+        starting = asyncio.create_task(engine.redrives.start())
+        assert await asyncio.to_thread(has_read.wait, WITHIN)
+        await acting.act(engine, TESTER, cancel)
+        go_on.set()
+        await starting
+        await engine.redrives.stop()
+        while await engine.redrives.run_once():
+            pass
+
+        assert await told(engine, "redrive_completed")
 
 
 async def test_a_restart_goes_on_with_it(tmp_path: Path) -> None:
