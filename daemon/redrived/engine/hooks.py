@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from redrive.clock import SECOND, Clock
-from redrive.config.sections import Hook, HttpCall
+from redrive.config.sections import Config, Hook, HttpCall
 from redrive.errors import RedriveError
 from redrive.models import Event, plain
 from redrive.pipelines.states import RunState
@@ -65,11 +65,19 @@ class Hooks:
         self._commands = commands
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._under_way: set[asyncio.Task[None]] = set()
-        self.use(definitions)
+        self._definitions = definitions
+        self._begin_anew()
 
     def use(self, definitions: Definitions) -> None:
-        self._definitions = definitions
-        self._config = definitions.config
+        before, self._definitions = self._config.hooks, definitions
+        if self._config.hooks != before:
+            self._begin_anew()
+
+    @property
+    def _config(self) -> Config:
+        return self._definitions.config
+
+    def _begin_anew(self) -> None:
         self._told: dict[Key, float] = {}
         self._missed: Counter[Key] = Counter()
         # By type of event: which hooks ask for it, and by which word.

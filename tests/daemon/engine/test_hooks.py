@@ -109,6 +109,14 @@ async def test_a_reload_replaces_the_hooks(engine: Engine) -> None:
     assert len(occasions(engine, an_event("node_lost", None, node="x"))) == 1
 
 
+async def test_who_was_told_is_not_told_again_because_something_else_was_reloaded(
+    engine: Engine,
+) -> None:
+    assert len(occasions(engine, *a_death(1, "aa"))) == 1
+    engine.use(engine.definitions.config)  # as after `redrive pipeline add`, too
+    assert occasions(engine, *a_death(2, "aa")) == []
+
+
 async def test_a_command_gets_the_facts_on_its_input(engine: Engine, tmp_path: Path) -> None:
     await engine.store.submit(enqueue, Order(jobs=[NewJob(task="work", queue="default")]))
     (occasion,) = occasions(engine, *a_death(1, "aa"))
