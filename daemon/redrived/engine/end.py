@@ -27,7 +27,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     job: InHand
     began_at: int | None  # None: the store knows it
     ended_at: int
-    ended: facts.Ended
+    ended: facts.Ended | None  # None: by somebody's wish, so that there is nothing to decide
     metrics: dict[str, Any] | None = None
     log: bool = False  # it wrote something
     is_too_long: bool = False  # and more than `limits.output`

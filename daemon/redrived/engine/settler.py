@@ -216,9 +216,8 @@ class Settler:
         """A worker hands a job back that was taken for begun: nothing was executed."""
         now = self._clock.now()
         match attempt.ending:
-            case Ending.CANCEL | Ending.KILL | Ending.RESTART | Ending.DRAIN as asked:
-                ended = facts.Interrupted(attempt.by or asked)
-                self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=ended))
+            case Ending.CANCEL | Ending.KILL | Ending.RESTART | Ending.DRAIN:
+                self._settle(attempt, End(job=job, began_at=None, ended_at=now, ended=None))
             case _:  # what was noticed of it meanwhile was its worker's doing
                 self._interrupted(job, now, "its worker gave it back before it began")
 
@@ -335,6 +334,7 @@ class Settler:
         definition = attempt.definition if attempt else self.definitions.tasks.get(job.task)
         policy = definition.policy if definition else RetryPolicy(max_attempts=job.max_attempts)
         known = facts_of(job)
+        assert told.ended is not None
         return Facts(
             ended=told.ended,
             now=self._clock.now(),
@@ -375,7 +375,7 @@ class Settler:
         began_at: int | None = None,
         available_at: int | None = None,
     ) -> None:
-        told = End(job=job, began_at=began_at, ended_at=at, ended=facts.Interrupted(str(by)))
+        told = End(job=job, began_at=began_at, ended_at=at, ended=None)
         found = Verdict(
             state=JobState(job.leased_from),
             refund=True,

@@ -43,17 +43,7 @@ class Snoozed(Struct, frozen=True):
     until: int
 
 
-class Interrupted(Struct, frozen=True):
-    """It was ended through no fault of its own."""
-
-    by: str  # "a drain", "a restart by alice"
-
-
-class Cancelled(Struct, frozen=True):
-    """A person cancelled it."""
-
-
-Ended = Succeeded | Failed | Snoozed | Interrupted | Cancelled
+Ended = Succeeded | Failed | Snoozed
 
 
 class Facts(Struct, frozen=True, kw_only=True):

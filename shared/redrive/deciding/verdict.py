@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from redrive.deciding.answers import Answers, ask
 from redrive.deciding.because import spell, what_happened
-from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
+from redrive.deciding.facts import Facts, Failed, Snoozed, Succeeded
 from redrive.deciding.standing import WHY_DEAD, why_dead
 from redrive.instants import SECOND
 from redrive.lifecycle import JobState, Reason
@@ -56,8 +56,6 @@ def decide(facts: Facts) -> Verdict:
     match facts.ended:
         case Succeeded():
             return Verdict(state=JobState.DONE)
-        case Cancelled():
-            return Verdict(state=JobState.CANCELLED)
         case Snoozed(until):
             # Waiting was the task's own wish, so it does not use up an attempt.
             at = max(until, facts.now + round(SHORTEST_SNOOZE * SECOND))
@@ -70,13 +68,6 @@ def decide(facts: Facts) -> Verdict:
                 refund=True,
                 snoozes=1,
                 decision=_decision(facts, delay=delay, rule="snooze", words=words),
-            )
-        case Interrupted(by):
-            return Verdict(
-                state=facts.leased_from,
-                refund=True,
-                interruptions=1,
-                decision=_decision(facts, rule="interrupted", words=f"was interrupted by {by}"),
             )
         case Failed() as failed:
             return _after_failure(facts, failed)

@@ -9,7 +9,7 @@ import pytest
 from redrive.clock import SECOND
 from redrive.config.sections import Backoff, Retry
 from redrive.config.spoken import OF_A_FAILURE
-from redrive.deciding.facts import Cancelled, Facts, Failed, Interrupted, Snoozed, Succeeded
+from redrive.deciding.facts import Facts, Failed, Snoozed, Succeeded
 from redrive.deciding.verdict import decide
 from redrive.lifecycle import JobState, Reason
 from redrive.policy import NO_RETRY, RetryPolicy, resolve
@@ -61,10 +61,8 @@ def reason(of: Facts) -> Reason | None:
     return decide(of).reason
 
 
-def test_a_success_is_done_and_a_cancellation_cancelled() -> None:
+def test_a_success_is_done() -> None:
     assert decide(facts(Succeeded())).state is JobState.DONE
-    assert decide(facts(Cancelled())).state is JobState.CANCELLED
-    assert not decide(facts(Cancelled())).refund
 
 
 def test_a_failure_with_attempts_left_waits_for_its_retry() -> None:
@@ -158,14 +156,6 @@ def test_a_snooze_lasts_a_second_at_least(until: int) -> None:
 
     assert (verdict.available_at, verdict.delay) == (NOW + SECOND, 1.0)
     assert because(facts(Snoozed(until))) == "attempt 1 of 3 asked to wait: next in 1 s"
-
-
-def test_an_interruption_gives_the_attempt_back_and_is_counted_apart() -> None:
-    verdict = decide(facts(Interrupted("a drain"), attempts=3))
-
-    assert (verdict.state, verdict.reason) == (JobState.QUEUED, None)
-    assert (verdict.refund, verdict.interruptions, verdict.available_at) == (True, 1, None)
-    assert because(facts(Interrupted("a drain"))) == "attempt 1 of 3 was interrupted by a drain"
 
 
 def test_a_lost_attempt_counts_in_both_budgets() -> None:
