@@ -17,6 +17,7 @@ from pathlib import Path
 
 from redrive import __version__
 from redrive.config import Config, Loaded, runtime_dir, state_dir, store_url
+from redrive.filesystems import is_over_a_network, kind_of
 from redrive.interpreters import pool_checks
 from redrive.programs import program_checks
 from redrive.protocol.rows import Check
@@ -25,7 +26,6 @@ from redrive.room import room_check
 _BUILT_AFTER = 1_767_225_600  # 2026-01-01, in Unix time: no clock is right that is before it
 # SQLite from which on a release line has the mended WAL; others have it from 3.51.3 on.
 _MENDED = {(3, 44): (3, 44, 6), (3, 50): (3, 50, 7)}
-_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs")
 
 
 def local_checks(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> list[Check]:
@@ -74,8 +74,8 @@ def _folders(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     sockets = runtime_dir(config, environ)
     for name, folder in (("state_dir", state_dir(config, environ)), ("runtime_dir", sockets)):
         yield _folder(name, folder)
-        kind = _file_system(folder)
-        if kind in _REMOTE:
+        kind = kind_of(folder)
+        if is_over_a_network(kind) or kind == "9p":  # which may be local, as in some containers
             yield Check(
                 name=name,
                 ok=False,
@@ -157,18 +157,3 @@ def _space(folder: Path) -> Check:
     there = _there(folder)
     usage = shutil.disk_usage(there)
     return room_check(str(there), usage.free, usage.total, is_ours=there == folder)
-
-
-def _file_system(folder: Path) -> str:
-    """The kind of the mount that a folder is on; "" where that cannot be told."""
-    try:
-        mounts = Path("/proc/mounts").read_text().splitlines()
-    except OSError:
-        return ""
-    found = ("", "")
-    for line in mounts:
-        _, place, kind, *_ = line.split()
-        is_above = place == "/" or f"{folder.absolute()}/".startswith(f"{place}/")
-        if is_above and len(place) >= len(found[0]):
-            found = (place, kind)
-    return found[1]

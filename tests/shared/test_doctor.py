@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redrive import interpreters, room
+from redrive import filesystems, interpreters, room
 from redrive.config import load
 from redrive.doctor import local_checks
 from redrive.programs import program_checks
@@ -144,6 +144,17 @@ def test_a_folder_that_cannot_be_made_is_found(
 def test_a_folder_that_can_be_made_is_not_made_by_looking(app: Path) -> None:
     assert check(app, "state_dir").ok
     assert sorted(path.name for path in app.iterdir()) == ["app", "config.toml"]
+
+
+def test_a_folder_on_a_network_file_system_is_found(
+    app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = app / "mountinfo"
+    mounts.write_text(f"1 1 0:1 / {app} rw - fuse.glusterfs host:/ rw\n")
+    monkeypatch.setattr(filesystems, "MOUNTS", mounts)
+    found = check(app, "state_dir")
+    assert found.text.endswith("is on a network file system (fuse.glusterfs)")
+    assert not found.ok
 
 
 def test_a_store_open_to_others_is_found(app: Path) -> None:

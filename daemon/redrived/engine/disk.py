@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from redrive.errors import RedriveError
+from redrive.room import LOW
 from redrived.engine.timers import Timers
 from redrived.processes.output import Outputs
 from redrived.store.say import Said, say
 from redrived.store.store import Store
 
 EVERY = 10.0  # seconds
-LOW = 512 * 1024 * 1024  # bytes
 ENOUGH = 2 * LOW  # only beyond it the next `disk_low` is news
 
 log = logging.getLogger(__name__)
