@@ -152,4 +152,5 @@ def test_a_crash_leaves_a_clean_terminal_and_a_report(tmp_path: Path) -> None:
         (report,) = tmp_path.glob("redrive-console-*.txt")
         assert str(report) in told
         assert "something nobody thought of" in report.read_text()
+        assert report.stat().st_mode & 0o077 == 0
         assert "Traceback" not in told

@@ -6,9 +6,6 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
-import traceback
-from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.cli.terminal import has_terminal
@@ -68,9 +65,9 @@ async def _show(config: Config, options: argparse.Namespace) -> None:
 
 
 def _report_crash() -> None:
-    at = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    path = Path(tempfile.gettempdir(), f"redrive-console-{at}.txt")
-    path.write_text(traceback.format_exc())
+    from redrive.cli.crashes import write_report
+
+    path = write_report("console")
     print(f"redrive: the console broke down; what happened is in {path}", file=sys.stderr)
     print("  the daemon is not concerned; `redrive` opens the console again", file=sys.stderr)
     sys.exit(Exit.INTERNAL)

@@ -184,9 +184,11 @@ def run(arguments: list[str]) -> int:
         if known is not None:
             _complain(known.message, known.hint)
             return known.exit_code
+        from redrive.cli.crashes import write_report
+
         _complain(
             f"that is a defect of redrive: {type(error).__name__}: {error}",
-            f"the details are in {_crash_report(arguments)}",
+            f"the details are in {write_report('crash')}",
         )
         return Exit.INTERNAL
 
@@ -211,17 +213,3 @@ def _label(parameter: click.Parameter | None) -> str:
 
 def _uncapitalised(message: str) -> str:
     return message[:1].lower() + message[1:].rstrip(".")
-
-
-def _crash_report(arguments: list[str]) -> str:
-    """Written where only the user can read it: arguments may be secret."""
-    import tempfile
-    import traceback
-
-    from redrive import __version__
-
-    handle, path = tempfile.mkstemp(prefix="redrive-crash-", suffix=".txt")
-    with os.fdopen(handle, "w") as file:
-        file.write(f"redrive {__version__}, Python {sys.version}\n")
-        file.write(f"arguments: {arguments}\n\n{traceback.format_exc()}")
-    return path
