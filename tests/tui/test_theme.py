@@ -7,11 +7,11 @@ from typing import get_args, get_type_hints
 import pytest
 
 from redrive.config import sections
+from redrive.config.checks import COLOURS
 from redrive.pipelines.states import StepState
 from redrive_tui.formatting import GLYPHS
 from redrive_tui.palettes import MONO, PALETTES
 from redrive_tui.theme import (
-    ENVIRONMENT_COLOURS,
     contrast,
     environment_style,
     style,
@@ -41,13 +41,23 @@ def test_every_role_is_legible_on_every_background_it_can_meet(theme: str) -> No
             assert contrast(look.color.name, ground) >= LEGIBLE, (role, ground)
 
 
-@pytest.mark.parametrize("colour", [*ENVIRONMENT_COLOURS, "no such colour"])
+@pytest.mark.parametrize("colour", [*COLOURS, "#767676", "#no hex", "no such colour"])
 def test_the_name_of_the_environment_is_legible_in_its_colour(colour: str) -> None:
     look = environment_style("dark", colour)
 
     assert look.color is not None
     assert look.bgcolor is not None
     assert contrast(look.color.name, look.bgcolor.name) >= LEGIBLE
+
+
+def test_an_environment_is_known_by_every_colour_that_a_config_may_give_it() -> None:
+    grounds = {colour: environment_style("dark", colour).bgcolor for colour in COLOURS}
+
+    assert grounds["gray"] == grounds["grey"]
+    assert len({str(ground) for ground in grounds.values()}) == len(COLOURS) - 1
+    ground = environment_style("dark", "#A0522d").bgcolor
+    assert ground is not None
+    assert ground.get_truecolor() == (0xA0, 0x52, 0x2D)
 
 
 def test_every_theme_knows_every_role() -> None:

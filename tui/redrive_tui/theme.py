@@ -14,9 +14,10 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
+from redrive.config.checks import HEX_COLOUR
 from redrive_tui.palettes import DEFAULT, MONO, PALETTES
 
-# What an environment may be called in the config, as background; the text on it is chosen.
+# What a config may call the colour of its environment, as background; the text on it is chosen.
 ENVIRONMENT_COLOURS: Mapping[str, str] = {
     "blue": "#2f6fd0",
     "green": "#2e8b57",
@@ -25,8 +26,12 @@ ENVIRONMENT_COLOURS: Mapping[str, str] = {
     "red": "#c62f2f",
     "magenta": "#a63fa6",
     "cyan": "#1a8f9e",
+    "purple": "#6f42c1",
+    "white": "#f2f2f2",
     "grey": "#6b7480",
+    "gray": "#6b7480",
 }
+UNKNOWN_COLOUR = ENVIRONMENT_COLOURS["grey"]
 
 
 @lru_cache
@@ -56,7 +61,8 @@ def environment_style(theme: str, colour: str) -> Style:
     """The block at the top left that says which environment this is."""
     if theme == MONO:
         return Style(reverse=True, bold=True)
-    background = ENVIRONMENT_COLOURS.get(colour, ENVIRONMENT_COLOURS["grey"])
+    is_its_own = HEX_COLOUR.fullmatch(colour)
+    background = colour if is_its_own else ENVIRONMENT_COLOURS.get(colour, UNKNOWN_COLOUR)
     text = max("#000000", "#ffffff", key=lambda text: contrast(text, background))
     return Style(color=text, bgcolor=background, bold=True)
 

@@ -19,8 +19,8 @@ from redrive.config.values import quoted
 COLOURS = (
     "blue", "cyan", "gray", "green", "grey", "magenta", "orange", "purple", "red", "white", "yellow",
 )  # fmt: skip
+HEX_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
-_HEX_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _ADDRESS = re.compile(r"ipc://.+|tcp://(?:\*|\[[^\]]+\]|[^:\[\]]+):[0-9]{1,5}")
 _LISTEN = re.compile(r"(\[[^\]]+\]|[^:\[\]]+):([0-9]{1,5})")
 _DATABASE = re.compile(r"sqlite:///(?!:memory:).+|postgresql\+psycopg://.+")
@@ -59,7 +59,7 @@ def check_bus(bus: Bus, problems: Problems) -> None:
 
 
 def check_console(console: Console, problems: Problems) -> None:
-    if console.colour not in COLOURS and not _HEX_COLOUR.fullmatch(console.colour):
+    if console.colour not in COLOURS and not HEX_COLOUR.fullmatch(console.colour):
         text = f"got {quoted(console.colour)}, {instead(console.colour, [*COLOURS, '#rrggbb'])}"
         problems.add(("console", "colour"), text)
 
