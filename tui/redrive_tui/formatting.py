@@ -12,6 +12,7 @@ from datetime import UTC, datetime, tzinfo
 
 from rich.cells import cell_len, set_cell_size
 
+from redrive import lifecycle
 from redrive.clock import SECOND, to_datetime
 from redrive.lifecycle import JobState
 from redrive.models import Job, Record
@@ -45,7 +46,6 @@ ASCII_GLYPHS = {
     "cancelled": "-",
     "held": "=",
 }
-_WORDS = {"leased": "running", "retry": "retrying", "failed": "dead"}
 
 
 class Look(Record, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ def state_word(job: Job, now: int) -> str:
 
 def word_of(state: str) -> str:
     """The word for a state of a job, a run or a step."""
-    return _WORDS.get(state, state)
+    return "dead" if state == "failed" else lifecycle.word_of(state)
 
 
 def duration(seconds: float) -> str:

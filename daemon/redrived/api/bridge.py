@@ -106,7 +106,7 @@ def _job_vitals(attempt: Attempt, used: Usage | None, now: int, engine: Engine) 
     silent_for = engine.clock.monotonic() - attempt.beat_at
     return JobVitals(
         job=attempt.job.id,
-        heartbeat_at=now - round(silent_for * 1_000_000),
+        heartbeat_at=now - round(silent_for * SECOND),
         progress=(made.done, made.total, made.text) if made else None,
         cpu=used.cpu if used else None,
         memory=used.memory if used else None,

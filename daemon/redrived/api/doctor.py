@@ -159,17 +159,17 @@ def _breakers(engine: Engine) -> Iterator[Check]:
         )
 
 
-async def _nodes(engine: Engine) -> Iterator[Check]:
-    missing = [row for row in await engine.nodes() if row.state in ("late", "lost")]
-    return iter(
+async def _nodes(engine: Engine) -> list[Check]:
+    return [
         Check(
             name=f"node {row.name}",
             ok=False,
             text=f"is {row.state}",
             hint="its jobs go to the others once it is lost; look at its machine",
         )
-        for row in missing
-    )
+        for row in await engine.nodes()
+        if row.state in ("late", "lost")
+    ]
 
 
 async def _outbox(engine: Engine) -> list[Check]:

@@ -21,8 +21,7 @@ async def enqueue_jobs(engine: Engine, asker: Asker, request: Enqueue) -> Enqueu
         first_id=min((place.id for place in placed), default=0),
         last_id=max((place.id for place in placed), default=0),
         jobs=[
-            EnqueuedJob(id=place.id, state=place.state, created=place.created)
-            for place in placed[:FEW]
+            EnqueuedJob(id=place.id, state=place.state, created=place.created) for place in placed
         ]
         if len(placed) <= FEW
         else [],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 from redrive.protocol import commands, queries, rehearsals
-from redrive.protocol.envelope import Request
+from redrive.protocol.envelope import Reply, Request
 from redrived.api import (
     acting,
     backup,
@@ -27,10 +27,13 @@ from redrived.api import (
     status,
     why,
 )
-from redrived.api.server import Handler
+from redrived.api.server import Asker, Handler
 from redrived.engine.engine import Engine
 
-QUERIES: Mapping[type[Request], Any] = {
+# Each with the request of its own type.
+Function = Callable[[Engine, Asker, Any], Awaitable[Reply]]
+
+QUERIES: Mapping[type[Request], Function] = {
     queries.Status: status.status,
     queries.ListQueues: status.list_queues,
     queries.ListNodes: status.list_nodes,
@@ -55,7 +58,7 @@ QUERIES: Mapping[type[Request], Any] = {
     queries.ListSchedules: schedules.list_schedules,
 }
 
-COMMANDS: Mapping[type[Request], Any] = {
+COMMANDS: Mapping[type[Request], Function] = {
     commands.Enqueue: enqueue.enqueue_jobs,
     commands.Start: runs.start_runs,
     commands.AddPipeline: pipelines.add,

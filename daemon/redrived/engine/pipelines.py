@@ -166,7 +166,7 @@ def _read_again(entry: Entry, config: Config) -> list[Registration]:
     try:
         definition: Definition = read_playbook(entry.source, config, entry.name).define(config)
     except ConfigRejected as problem:
-        log.warning("playbook %s stays as it was, it does not fit the config: %s",
-                    entry.name, problem)  # fmt: skip
+        text = "playbook %s stays as it was, it does not fit the config: %s"
+        log.warning(text, entry.name, problem)
         return []
     return [Registration(definition=definition, source=entry.source)]

@@ -77,13 +77,6 @@ class Row(Struct, frozen=True):
     ending: str | None
 
 
-_ROW = (
-    "id, queue, task, state, waits, lease, attempts, life, run_id, limit_key,"
-    " available_at, reason, manual_retries, manual_at, unique_key, scheduled_for,"
-    " last_attempt_at, operation, ending"
-)
-
-
 def act(unit: Unit, acts: Sequence[Act]) -> list[list[Acted]]:
     return [_act(unit, wish) for wish in acts]
 
@@ -133,7 +126,7 @@ def _choose(unit: Unit, wish: Act, *, locked: bool = True) -> tuple[dict[int, Ac
 
 def _read(unit: Unit, ids: Sequence[int], *, locked: bool) -> dict[int, Row]:
     lock = " FOR UPDATE OF jobs" if locked and not unit.database.is_sqlite else ""
-    names = ", ".join(f"jobs.{name.strip()}" for name in _ROW.split(","))
+    names = ", ".join(f"jobs.{name}" for name in Row.__struct_fields__)
     found = unit.over(
         [(id,) for id in sorted(set(ids))],
         f"SELECT {names} FROM {unit.database.rows('job bigint')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -36,10 +36,10 @@ class Begun(Struct, frozen=True):
 
 
 def start(unit: Unit, orders: Sequence[RunOrder]) -> list[list[Begun]]:
-    return [list(_start(unit, order)) for order in orders]
+    return [_start(unit, order) for order in orders]
 
 
-def _start(unit: Unit, order: RunOrder) -> Iterator[Begun]:
+def _start(unit: Unit, order: RunOrder) -> list[Begun]:
     pipeline = order.definition.name
     ids = iter(unit.next_ids("run", len(order.runs)))
     running = running_with_keys(
@@ -69,7 +69,7 @@ def _start(unit: Unit, order: RunOrder) -> Iterator[Begun]:
         if run.key is not None:
             running[run.key] = id
     courses.write()
-    yield from begun
+    return begun
 
 
 def running_with_keys(unit: Unit, pipeline: str, keys: set[str]) -> dict[str, int]:

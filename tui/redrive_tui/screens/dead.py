@@ -139,7 +139,7 @@ class DeadPane(Pane):
             about = [cause, self._tasks(group)]
         return [
             [(count(group.dead), "dead")],
-            [(span((now - group.last_at) / 1e6), "text")],
+            [(span(seconds_between(group.last_at, now)), "text")],
             *about,
             [(look.moment(group.first_at, now), "dim")],
             [(look.sparkline(group.trend, HOURS), "dead")],

@@ -10,11 +10,12 @@ redrives = Table(
     "redrives",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=False),
-    Column("state", Text, nullable=False),  # canary | running | paused | stopped | done | undone
+    # canary | running | paused | watching | stopped | done | undone
+    Column("state", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("by", Text, nullable=False),
     Column("filter", Text),
-    Column("options", Text, nullable=False),  # canary, pace, stop_at, from, reason: JSON
+    Column("options", Text, nullable=False),  # canary, pace, stop_at, reason, force: JSON
     Column("total", BigInteger, nullable=False),
     Column("requeued", BigInteger, nullable=False),
     Column("skipped", BigInteger, nullable=False),
