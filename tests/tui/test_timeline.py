@@ -114,26 +114,49 @@ def test_a_result_that_could_not_be_kept_is_told_under_its_attempt() -> None:
     assert lines[4] == f"     ! {note}"
 
 
+def began(attempt: Attempt) -> Event:
+    assert attempt.started_at is not None
+    return Event(
+        seq=8, at=attempt.started_at, type="action_started", job=240, attempt=attempt.attempt
+    )
+
+
 def test_what_an_attempt_left_behind_stands_under_it() -> None:
+    detail = incident.detail()
     ended = Event(
         seq=9, at=NOW, type="job_killed", job=240, attempt=2, data={"unkillable": [4711, 4712]}
     )
-    lines = drawn(timeline(incident.detail(), [ended], NOW, LOOK, 100))
+    lines = drawn(timeline(detail, [began(detail.history[1]), ended], NOW, LOOK, 100))
     second = next(place for place, line in enumerate(lines) if line.startswith("  2  "))
 
     assert lines[second + 1] == "     ! unkillable, still there: pid 4711, 4712"
 
 
+def test_what_is_left_of_a_later_life_does_not_stand_under_the_first() -> None:
+    detail = incident.detail()
+    first, second, _ = detail.history
+    again = replace(second, attempt=1, life=2)
+    events = [
+        began(first),
+        began(again),
+        Event(seq=9, at=NOW, type="job_killed", job=240, attempt=1, data={"escaped": [4711]}),
+    ]
+    lines = drawn(timeline(replace(detail, history=[first, again]), events, NOW, LOOK, 100))
+    told = next(place for place, line in enumerate(lines) if "4711" in line)
+
+    assert lines[told - 1].startswith("  2  ")
+
+
 def test_what_could_not_be_killed_is_shown_until_the_attempt_is_over() -> None:
+    detail = incident.detail()
     stuck = Event(
         seq=9, at=NOW, type="action_unkillable", job=240, attempt=2, data={"unkillable": [4711]}
     )
     killed = Event(seq=10, at=NOW, type="job_killed", job=240, attempt=2)
 
     def is_shown(events: list[Event]) -> bool:
-        return any(
-            "4711" in line for line in drawn(timeline(incident.detail(), events, NOW, LOOK, 100))
-        )
+        told = [began(detail.history[1]), *events]
+        return any("4711" in line for line in drawn(timeline(detail, told, NOW, LOOK, 100)))
 
     assert is_shown([stuck])
     assert not is_shown([stuck, killed])

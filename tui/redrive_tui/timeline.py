@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -43,6 +43,7 @@ def timeline(
     waits = _waits(reply)
     longest = max((wait for wait in waits if wait is not None), default=0.0)
     cells = _bar_cells(width)
+    left_over = _left_over(events)
     for step, wait in _steps(reply, events):
         match step:
             case Event():
@@ -50,7 +51,7 @@ def timeline(
             case Attempt():
                 bar = _wait(wait, longest, cells, look, "retrying")
                 lines.append(_attempted(step, bar, now, look, room))
-                lines += [*_result_note(step), *_left_over(step, events)]
+                lines += [*_result_note(step), *_left_lines(left_over.get(step.started_at, {}))]
             case Plan():
                 bar = _wait(wait, longest, cells, look, "scheduled")
                 lines.append(_planned(step, reply.job.state, bar, now, look, room))
@@ -163,17 +164,22 @@ def _result_note(attempt: Attempt) -> list[Line]:
     return [[(f"     ! {clean(note)}", "dim")]] if note else []
 
 
-def _left_over(attempt: Attempt, events: Sequence[Event]) -> list[Line]:
-    """Processes that the end of an attempt had to look for, and those it could not end."""
-    told: dict[str, Json] = {}
+def _left_over(events: Sequence[Event]) -> dict[int | None, dict[str, Json]]:
+    """By when attempts began: processes that their end had to look for, and could not end."""
+    found: dict[int | None, dict[str, Json]] = {}
+    told: dict[str, Json] = {}  # of the attempt that the events have come to
     last = ""
     for event in events:
-        if event.attempt != attempt.execution:
-            continue
-        if last == "action_unkillable":  # it has gone since then, or is named again
+        if event.type == "action_started":
+            told = found[event.at] = {}
+        elif last == "action_unkillable":  # it has gone since then, or is named again
             told.pop("unkillable", None)
         told |= {kind: event.data[kind] for kind in _LEFT_OVER if event.data.get(kind)}
         last = event.type
+    return found
+
+
+def _left_lines(told: Mapping[str, Json]) -> list[Line]:
     return [
         [("     ! ", role), (f"{words}: pid {clean(str(told[kind]).strip('[]'))}", role)]
         for kind, (words, role) in _LEFT_OVER.items()
