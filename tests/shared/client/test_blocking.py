@@ -295,10 +295,12 @@ async def test_closing_ends_the_waits_of_other_threads(peer: Peer) -> None:
             client.ask(Doctor())
         return refused.value.message
 
-    peer.replies["Doctor"] = lambda _: None  # never
+    asked: list[Request] = []
+    peer.replies["Doctor"] = asked.append  # never
     client = Client(peer.addresses)
     waits = [asyncio.create_task(asyncio.to_thread(told)) for _ in range(3)]
-    await asyncio.sleep(0.3)
     async with asyncio.timeout(20):
+        while len(asked) < len(waits):
+            await asyncio.sleep(0.01)
         await asyncio.gather(*(asyncio.to_thread(client.close) for _ in range(2)))
         assert await asyncio.gather(*waits) == ["this client was closed"] * 3
