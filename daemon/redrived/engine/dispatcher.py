@@ -185,7 +185,7 @@ class Dispatcher(Loop):
             return
         self._hand_over(leased)
         if leased.wake_at is not None:
-            self._timers.at("rate", leased.wake_at, self.wake)
+            self._timers.at("rate", self._store.by_our_clock(leased.wake_at), self.wake)
         if leased.is_all:
             super().wake()  # what has ended is told, then the next one stands
         elif leased.again or picked.berths or picked.slots:

@@ -34,16 +34,18 @@ class Gates(Loop):
     async def run_once(self) -> bool:
         self._next_at = None  # what lands from now on may be news to the answer
         opened = await self._store.submit(open_gates, CHUNK)
-        is_due = opened.next_at is not None and opened.next_at <= self._clock.now()
-        if opened.next_at is not None and not is_due:
-            self.due_sooner(opened.next_at)
-        return is_due and opened.runs > 0  # with nobody let through, another node is at it
+        if opened.next_at is None:
+            return False
+        if self._store.by_our_clock(opened.next_at) <= self._clock.now():
+            return opened.runs > 0  # with nobody let through, another node is at it
+        self.due_sooner(opened.next_at)
+        return False
 
     def due_sooner(self, instant: int) -> None:
         """A gate is to open at `instant`; move the timer if that is sooner."""
         if self._next_at is None or instant < self._next_at:
             self._next_at = instant
-            self._timers.at("gate", instant, self.wake)
+            self._timers.at("gate", self._store.by_our_clock(instant), self.wake)
 
     def _look(self, landed: Landed) -> None:
         if landed.gate_opens_at is not None:

@@ -34,7 +34,7 @@ class Promoter(Loop):
         promoted = await self._store.submit(promote, CHUNK)
         if promoted.next_due is None:
             return False
-        if promoted.next_due <= self._clock.now():
+        if self._store.by_our_clock(promoted.next_due) <= self._clock.now():
             return True
         self.due_sooner(promoted.next_due)
         return False
@@ -43,7 +43,7 @@ class Promoter(Loop):
         """Something new sleeps until `instant`; move the timer if that is sooner."""
         if self._next_due is None or instant < self._next_due:
             self._next_due = instant
-            self._timers.at("next due", instant, self.wake)
+            self._timers.at("next due", self._store.by_our_clock(instant), self.wake)
 
     def _look(self, landed: Landed) -> None:
         if landed.sleeps_until is not None:

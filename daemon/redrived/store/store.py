@@ -105,6 +105,10 @@ class Store:
         """Take back what stands; False when a commit has it already and the answer will come."""
         return self.writer.withdraw(standing)
 
+    def by_our_clock(self, instant: int) -> int:
+        """What this machine's clock shows at an instant of the store's, for timers."""
+        return instant + self.writer.ahead
+
     async def read(
         self,
         question: Callable[Concatenate[Connection, Arguments], Result],

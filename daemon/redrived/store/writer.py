@@ -75,6 +75,7 @@ class Writer:
         self.queues: Mapping[str, Queue] = {}  # of the config; replaced as a whole
         self.trouble: Trouble | None = None
         self.groups = 0
+        self.ahead = 0  # microseconds that our clock is ahead of the database's, as last seen
         self._on_landed = on_landed
         self._on_trouble = on_trouble
         self._on_failed = on_failed
@@ -207,6 +208,8 @@ class Writer:
                 self.database.be_lenient(connection)
             with connection.begin():
                 now, transaction = self.database.begin(connection, self.clock.now())
+                # Asked after it: a timer that goes by this is never early, and need not ask twice.
+                self.ahead = 0 if transaction is None else self.clock.now() - now
                 unit = Unit(
                     connection,
                     self.database,
