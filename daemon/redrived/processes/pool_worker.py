@@ -70,8 +70,6 @@ class Worker:
     ) -> None:
         """Start it; OSError when that cannot be done."""
         self.number = number
-        self.pool = launch.pool
-        self.python = ""  # the version it runs
         self.preload_failed = ""  # what it could not import, and why
         self.jobs_taken = 0
         self.fault = ""  # why we ended it ourselves
@@ -248,7 +246,6 @@ class Worker:
     def _got_ready(self, word: wire.Ready) -> None:
         self._is_ready = True
         self._silence = 0.0
-        self.python = word.python
         self.preload_failed = word.preload_failed
         if word.said:
             log.warning("worker %s said while starting:\n%s", self.process.name, word.said)

@@ -32,10 +32,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     source: str
     created_at: int
 
-    @property
-    def key(self) -> Version:
-        return Version(self.name, self.version)
-
 
 def register(unit: Unit, items: Sequence[Registration]) -> list[Entry]:
     """Add a version where the definition differs from the latest one; answers with the latest."""

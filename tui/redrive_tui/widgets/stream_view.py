@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
 
-from rich.style import Style
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
@@ -142,9 +141,6 @@ class StreamView(Lines, Generic[Item], can_focus=True):
             ]
             at = place + len(needle)
         return Strip.join([*parts, strip.crop(width_of([(text[:at], "")]))]) if parts else strip
-
-    def line_on_screen(self, y: int) -> tuple[Line, Style | None]:
-        return self._spans(self.items[y], self.with_times), None
 
     # Rows.
 
