@@ -209,7 +209,7 @@ class Database:
         # SQLite would go on writing into a file that has no name any more.
         try:
             found = os.stat(self._file).st_ino
-        except FileNotFoundError:
+        except OSError:  # or nobody can look any more, as where its folder is another
             found = None
         self._inode = self._inode or found
         if found is None or found != self._inode:
@@ -230,7 +230,7 @@ class Database:
             if code is None:
                 return None
             kind = _SQLITE_TROUBLES.get(code) or _SQLITE_TROUBLES.get(code & 0xFF)
-            if kind is Trouble.GONE and not self.path.exists():
+            if kind is Trouble.GONE and not os.path.exists(self._file):
                 return Trouble.MISSING
             # SQLite tells of a used-up quota as of a broken disk.
             return Trouble.FULL if kind is Trouble.IO and not self.has_room() else kind

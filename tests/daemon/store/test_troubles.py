@@ -180,6 +180,23 @@ async def test_nothing_is_accepted_into_a_file_that_has_vanished(
     check(ground)
 
 
+async def test_a_folder_that_cannot_be_looked_into_is_waited_for_too(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    folder = tmp_path / "state"
+    opened = await OpenStore(f"sqlite:///{folder}/redrive.db", clock).open()
+    await opened.add()
+    aside = folder.rename(tmp_path / "aside")
+    folder.touch()  # no longer a folder, so that there is more wrong than a missing file
+    waiting = opened.submit(must_land=True)
+    assert await opened.trouble() is Trouble.MISSING
+    folder.unlink()
+    aside.rename(folder)
+
+    assert [place.id for place in await asyncio.wait_for(waiting, PATIENCE)] == [2]
+    await opened.store.close()
+
+
 @postgresql_only
 async def test_a_cut_connection_is_made_anew_and_no_work_is_lost(
     opened: OpenStore, ground: Ground
