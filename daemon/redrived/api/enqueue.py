@@ -12,8 +12,7 @@ FEW = 100  # jobs that are answered for one by one
 
 
 async def enqueue_jobs(engine: Engine, asker: Asker, request: Enqueue) -> Enqueued:
-    now = engine.clock.now()
-    order = intake.order(engine.definitions, request, asker.who, now)
+    order = intake.order(engine.definitions, request, asker.who, engine.store.now())
     placed = await engine.store.submit(enqueue, order)
     return Enqueued(
         count=len(placed),

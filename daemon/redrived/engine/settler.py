@@ -104,6 +104,8 @@ class Settler:
     ) -> None:
         """A worker tells of an attempt that did not succeed, or whose output is too long."""
         ended, known = reported_end(job, report)
+        if isinstance(ended, facts.Snoozed):
+            ended = facts.Snoozed(self._store.when_ours_shows(ended.until))
         self._settle(
             attempt,
             End(
@@ -258,8 +260,8 @@ class Settler:
         """What it needs cannot be had just now: it waits a moment, at no cost."""
         text = "job %d waits, and is tried again every %g s: %s (%s)"
         self._seldom.warn(text, job.id, PUT_OFF, why.message, why.hint, about=why.message)
+        later = self._store.now() + round(PUT_OFF * SECOND)
         now = self._clock.now()
-        later = now + round(PUT_OFF * SECOND)
         self._interrupted(job, now, why.message, began_at=began_at, available_at=later)
 
     def put_back(self, job: InHand, why: str, *, has_begun: bool) -> None:
@@ -337,7 +339,7 @@ class Settler:
         assert told.ended is not None
         return Facts(
             ended=told.ended,
-            now=self._clock.now(),
+            now=self._store.now(),
             roll=random.random(),
             leased_from=JobState(job.leased_from),
             life_started_at=job.life_started_at,
@@ -380,7 +382,7 @@ class Settler:
             state=JobState(job.leased_from),
             refund=True,
             interruptions=1,
-            available_at=at if available_at is None else available_at,
+            available_at=self._store.now() if available_at is None else available_at,
         )
         self._write(told, found, None, [(kind, {"by": by})])
 

@@ -105,8 +105,16 @@ class Store:
         """Take back what stands; False when a commit has it already and the answer will come."""
         return self.writer.withdraw(standing)
 
+    def now(self) -> int:
+        """Its own time, by which what waits falls due; as near as this machine knows it."""
+        return self.when_ours_shows(self.clock.now())
+
+    def when_ours_shows(self, time: int) -> int:
+        """The instant of the store's time at which this machine's clock shows that."""
+        return time - self.writer.ahead
+
     def by_our_clock(self, instant: int) -> int:
-        """What this machine's clock shows at an instant of the store's, for timers."""
+        """What this machine's clock shows at an instant of the store's time, for timers."""
         return instant + self.writer.ahead
 
     async def read(

@@ -9,16 +9,29 @@ from pathlib import Path
 import pytest
 
 from redrive.clock import SECOND
+from redrive.lifecycle import JobState
+from redrive.protocol.commands import Enqueue, JobOrder
+from redrived.api.enqueue import enqueue_jobs
 from redrived.engine.engine import Engine
+from redrived.processes import wire
+from redrived.store import jobs
 from redrived.store.enqueue import NewJob, Order, enqueue
+from redrived.store.leases import lease
+from redrived.store.picking import InHand, Room, TaskRules
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.databases import postgresql_url
+from support.engine import TESTER
 from support.engines import an_engine
 
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
-CONFIG = '[tasks.call]\nhttp = { url = "http://127.0.0.1:1/" }\nrate = "1/h"\n'
+CONFIG = """
+[tasks.call]
+http = { url = "http://127.0.0.1:1/" }
+rate = "1/h"
+retry = { delays = ["10m"], jitter = 0 }
+"""
 
 
 @pytest.fixture
@@ -26,6 +39,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     """On a machine whose clock is an hour ahead."""
     ahead = FakeClock(time.time_ns() // 1000 + HOUR)
     async with an_engine(tmp_path, CONFIG, url=postgresql_url(), clock=ahead) as made:
+        await made.leadership.renew()  # the first time that it hears of that clock
         yield made
 
 
@@ -37,7 +51,7 @@ def waits(engine: Engine, timer: str) -> float:
 
 async def enqueued(engine: Engine, *, in_minutes: int = 0) -> None:
     at = engine.clock.now() - HOUR + in_minutes * MINUTE
-    job = NewJob(task="call", queue="default", available_at=at)
+    job = NewJob(task="call", queue="default", available_at=at, max_attempts=2)
     await engine.store.submit(enqueue, Order(jobs=[job]))
 
 
@@ -56,14 +70,59 @@ async def test_a_gate_is_opened_when_its_time_has_come_there(engine: Engine) -> 
 
 
 async def test_a_rate_is_looked_at_again_when_it_allows_more_there(engine: Engine) -> None:
-    def begun(unit: Unit, jobs: Sequence[int]) -> Sequence[None]:
-        for job in jobs:
+    def begun(unit: Unit, items: Sequence[int]) -> Sequence[None]:
+        for job in items:
             values = {"lane": "task:call", "at": unit.now - 20 * MINUTE, "job": job}
             unit.execute("INSERT INTO starts (lane, at, job) VALUES (:lane, :at, :job)", **values)
-        return [None] * len(jobs)
+        return [None] * len(items)
 
     await engine.store.submit(begun, 7)
     await enqueued(engine)
     await engine.dispatcher.run_once()
 
     assert waits(engine, "rate") == 40
+
+
+async def leased(engine: Engine) -> InHand:
+    await enqueued(engine)
+    room = Room(slots=1, tasks={"call": TaskRules()})
+    [job] = (await engine.store.submit(lease, room)).picked.slots
+    return job
+
+
+async def test_a_delay_is_counted_from_the_time_there(engine: Engine) -> None:
+    await enqueue_jobs(engine, TESTER, Enqueue(task="call", orders=[JobOrder(delay=600.0)]))
+
+    await engine.promoter.run_once()
+    assert waits(engine, "next due") == 10
+
+
+async def test_so_is_the_delay_of_a_retry(engine: Engine) -> None:
+    job = await leased(engine)
+    now = engine.clock.now()
+    engine.settler.lost(job, None, now, "gone", None, wrote=False, too_long=False, left={})
+
+    await engine.promoter.run_once()
+    assert waits(engine, "next due") == 10
+
+
+async def test_and_a_snooze(engine: Engine) -> None:
+    job = await leased(engine)
+    now = engine.clock.now()
+    until = wire.Failure(names=[], message="", until=now + 10 * MINUTE)
+    report = wire.Report(job.id, job.lease, now, 0, outcome="snoozed", failure=until)
+    engine.settler.reported(job, report, None, now, too_long=False)
+
+    await engine.promoter.run_once()
+    assert waits(engine, "next due") == 10
+
+
+async def test_what_is_interrupted_may_run_again_at_once(engine: Engine) -> None:
+    job = await leased(engine)
+    engine.settler.put_back(job, "a test", has_begun=True)
+
+    await engine.promoter.run_once()
+    assert "next due" not in engine.timers._timers  # pyright: ignore[reportPrivateUsage]
+    again = await engine.store.read(jobs.get, job.id)
+    assert again is not None
+    assert again.state is JobState.QUEUED
