@@ -86,3 +86,4 @@ async def on_stage(
         stage = Stage(console, pilot, clock)
         await stage.settle()
         yield stage
+        console.exit()  # or it would look once more while its screens are taken away
