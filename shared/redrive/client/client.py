@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
+from math import inf
 from typing import Any, Self, get_args
 
 from redrive.client import bulk, waiting
@@ -19,6 +20,7 @@ from redrive.client.follower import Follower, Told
 from redrive.client.refusals import AnswerLost
 from redrive.client.waiting import Id
 from redrive.config import Config
+from redrive.errors import UsageProblem
 from redrive.instants import Instant
 from redrive.models import Job, Run
 from redrive.orders import Options, order_of
@@ -43,6 +45,10 @@ class AsyncClient:
         timeout: float = TIMEOUT,
         name: str = "redrive",
     ) -> None:
+        if not 0 < timeout < inf:
+            raise UsageProblem(
+                f"a timeout of {timeout} s is none", hint="seconds, more than 0 and not without end"
+            )
         self.addresses = addresses_of(config)
         self.timeout = timeout
         self._queries = Channel(self.addresses.query, self.addresses, name=name, largest=MAX_QUERY)

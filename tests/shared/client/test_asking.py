@@ -52,6 +52,12 @@ async def test_a_time_is_given_as_a_datetime_or_an_instant(peer: Peer, client: A
     assert [asked.orders[0].at for asked in peer.asked_for("Enqueue")] == [60 * SECOND] * 2
 
 
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
+async def test_a_timeout_that_is_none_is_refused(peer: Peer, timeout: float) -> None:
+    with pytest.raises(UsageProblem, match="a timeout of"):
+        AsyncClient(peer.addresses, timeout=timeout)
+
+
 async def test_a_datetime_without_a_zone_is_refused(peer: Peer, client: AsyncClient) -> None:
     with pytest.raises(UsageProblem, match="has no time zone"):
         await client.enqueue("parse", at=datetime(1970, 1, 1))  # noqa: DTZ001
