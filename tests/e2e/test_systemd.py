@@ -84,7 +84,7 @@ def test_a_stop_is_told_before_its_drain(daemon: Daemon, notify: NotifySocket) -
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGTERM)
         notify.wait_for("STOPPING", "1")
-        notify.wait_for("STATUS", "draining: 1 attempts")
+        notify.wait_for("STATUS", "draining: 1 attempt under way")
         notify.wait_for("EXTEND_TIMEOUT_USEC")
     assert daemon.stop() == 0
 
