@@ -156,45 +156,55 @@ def _running(unit: Unit, room: Room, lanes: dict[str, list[str]]) -> Running:
 # Those that have been given back count as none: the first attempt is the first that counts.
 _LIFE_STARTED_AT = "CASE WHEN attempts = 0 THEN :now ELSE life_started_at END"
 _HEADS = msgspec.json.Decoder(list[InHand])
-# What somebody else has put there, a text in a number's column or a BLOB in a text's, could not
-# be told in JSON or read from it, nor could the rows beside it.
+# A text that somebody has written as a BLOB could not be told in JSON, nor could those beside it.
 _HEAD = (
     "id",
-    "CAST(rank AS BIGINT)",
-    "CAST(priority AS BIGINT)",
-    "CAST(available_at AS BIGINT)",
+    "rank",
+    "priority",
+    "available_at",
     "CAST(limit_key AS TEXT)",
-    "CAST(lease + 1 AS BIGINT)",
-    "CAST(attempts + 1 AS BIGINT)",
-    "CAST(max_attempts AS BIGINT)",
-    "CAST(executions + 1 AS BIGINT)",
+    "lease + 1",
+    "attempts + 1",
+    "max_attempts",
+    "executions + 1",
     "CAST(args AS TEXT)",
-    "CAST(run_id AS BIGINT)",
+    "run_id",
     "CAST(step AS TEXT)",
     "CAST(batch AS TEXT)",
     "CAST(pinned AS TEXT)",
     "CAST(state AS TEXT)",
-    "CAST(lost AS BIGINT)",
-    "CAST(unknowns AS BIGINT)",
-    "CAST(life AS BIGINT)",
-    f"CAST({_LIFE_STARTED_AT} AS BIGINT)",
-    "CAST(interruptions AS BIGINT)",
+    "lost",
+    "unknowns",
+    "life",
+    _LIFE_STARTED_AT,
+    "interruptions",
     "queue",
     "task",
+)
+_TEXTS = ("CAST(", "queue", "task")
+_FITTED_HEAD = tuple(
+    column if column.startswith(_TEXTS) else f"CAST({column} AS BIGINT)" for column in _HEAD
 )
 
 
 def _heads(unit: Unit, queue: str, task: str, limit: int) -> list[InHand]:
-    return unit.fetch(
-        _HEADS,
-        _HEAD,
-        "FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
-        " ORDER BY rank, priority DESC, available_at, id LIMIT :n" + unit.database.skip_locked,
-        queue=queue,
-        task=task,
-        n=limit,
-        now=unit.now,
-    )
+    def fetch(columns: Sequence[str]) -> list[InHand]:
+        return unit.fetch(
+            _HEADS,
+            columns,
+            "FROM jobs WHERE waits = 'ready' AND queue = :queue AND task = :task"
+            " ORDER BY jobs.rank, jobs.priority DESC, jobs.available_at, jobs.id LIMIT :n"
+            + unit.database.skip_locked,
+            queue=queue,
+            task=task,
+            n=limit,
+            now=unit.now,
+        )
+
+    try:
+        return fetch(_HEAD)
+    except msgspec.ValidationError:  # somebody has put a text or a fraction for a number
+        return fetch(_FITTED_HEAD)
 
 
 def _write(unit: Unit, picked: Picked) -> None:
