@@ -160,8 +160,6 @@ class PythonRunner:
                 continue
             attempt = self._pop(worker, job)
             spent[job.task].append(report.took / 1_000_000)
-            if self._is_marked_by(job):
-                worker.retire()
             try:
                 if (success := self._ended(job, attempt, report)) is not None:
                     done.append(success)
@@ -171,6 +169,8 @@ class PythonRunner:
                 why = f"what it reported makes no sense: {problem}"
                 self._settler.unfit(job, began_at, why, "invalid_report")
         for task, spans in spent.items():
+            if self._is_marked_by(task):
+                worker.retire()
             self._pace.note(task, len(spans), sum(spans))
             for tell in self.when_ran:
                 tell(task, spans)
@@ -182,8 +182,9 @@ class PythonRunner:
         report = said.report(report)
         ended_at = end_of(report, attempt)
         too_long = report.wrote and self._cut_output(job)
-        progress = None if report.progress is None else to_json(said.progress(*report.progress))
-        self._signs.last(job, ended_at, progress)
+        if attempt is not None or report.progress is not None:  # else it was over before it beat
+            progress = report.progress and to_json(said.progress(*report.progress))
+            self._signs.last(job, ended_at, progress)
         # Who swallows the exception that ends it has ended all the same.
         is_ended = attempt is not None and attempt.ending not in (None, Ending.DRAIN)
         if report.outcome == "done" and not too_long and not is_ended:
@@ -199,9 +200,9 @@ class PythonRunner:
         worker.retire()
         self._return(worker, [job])
 
-    def _is_marked_by(self, job: InHand) -> bool:
-        """Whether a worker is not what it was after such a job."""
-        definition = self._definitions.tasks.get(job.task)
+    def _is_marked_by(self, task: str) -> bool:
+        """Whether a worker is not what it was after a job of it."""
+        definition = self._definitions.tasks.get(task)
         return definition is not None and bool(definition.process_limits)
 
     def begun(self, worker: Worker, begun: wire.Begun) -> None:
@@ -323,7 +324,8 @@ class PythonRunner:
 
 def _taken(hand: dict[int, InHand], job: int, lease: int) -> InHand | None:
     """The job out of the hand, unless it is there by another lease."""
-    return hand.pop(job) if job in hand and hand[job].lease == lease else None
+    held = hand.get(job)
+    return hand.pop(job) if held is not None and held.lease == lease else None
 
 
 def _handed(job: InHand) -> wire.HandedJob:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -217,20 +218,19 @@ def _write(unit: Unit, picked: Picked) -> None:
     jobs = list(picked.jobs())
     if not jobs:
         return
-    begun = [job.id for job in jobs if job.id in picked.begun]
+    begun = [job for job in jobs if job.id in picked.begun]
     unbegun = [job.id for job in jobs if job.id not in picked.begun]
-    for ids, statement in ((begun, _BEGIN), (unbegun, _LEASE)):
+    for ids, statement in (([job.id for job in begun], _BEGIN), (unbegun, _LEASE)):
         if ids:
             unit.among(ids, statement, node=unit.node, now=unit.now)
-    for (queue, task, state), n in Counter((j.queue, j.task, j.leased_from) for j in jobs).items():
+    for (queue, task, state), n in Counter(map(_LANE, jobs)).items():
         unit.moved(queue, task, state, JobState.LEASED, n)
     unit.emit_all(
-        [
-            started_event(unit.node, unit.now, job.id, job.run_id, job.attempt)
-            for job in jobs
-            if job.id in picked.begun
-        ]
+        [started_event(unit.node, unit.now, job.id, job.run_id, job.attempt) for job in begun]
     )
+
+
+_LANE = attrgetter("queue", "task", "leased_from")
 
 
 _LEASE = (

@@ -287,9 +287,10 @@ class Picker:
             berth.jobs += jobs[:n]
         self._queues[first.queue] = self._queues.get(first.queue, 0) + n
         self._tasks[first.task] = self._tasks.get(first.task, 0) + n
-        for job in jobs[:n]:
-            if job.limit_key is not None:
-                self._keys[job.limit_key] = self._keys.get(job.limit_key, 0) + 1
+        if rules.keyed:
+            for job in jobs[:n]:
+                if job.limit_key is not None:
+                    self._keys[job.limit_key] = self._keys.get(job.limit_key, 0) + 1
         return n
 
     def _berth(self, queue: str, pool: str, cost: float, alone: bool) -> Berth | None:
