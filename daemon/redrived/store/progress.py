@@ -100,8 +100,10 @@ def _ended(courses: Courses, course: Course, row: StepRow, item: Settled) -> Non
         courses.say_failed(course, row, item.reason)
 
 
-def stand_back(unit: Unit, jobs: Iterable[int]) -> None:
+def stand_back(unit: Unit, jobs: Sequence[int]) -> None:
     """Let retries wait, of these jobs, while first attempts of their round are to come."""
+    if not jobs:
+        return
     unit.over(
         [(job,) for job in jobs],
         f"UPDATE jobs SET waits = '{BATCH}' FROM {unit.database.rows('job bigint')}"

@@ -155,6 +155,8 @@ _STEP_CHANGES = (
 def load(unit: Unit, ids: Iterable[int], *, locked: bool = True) -> list[Course]:
     """Runs with their steps; on PostgreSQL they are locked, in one order for everybody."""
     wanted = [(id,) for id in sorted(set(ids))]
+    if not wanted:
+        return []
     source = unit.database.rows("run bigint")
     lock = " FOR UPDATE OF runs" if locked and not unit.database.is_sqlite else ""
     runs = unit.over(
