@@ -148,7 +148,7 @@ class Engine:
         self.outbox = Outbox(store, lambda: self.definitions)
         self.peers = Peers(self)
         self.redrives = Redrives(
-            store, self.definitions, timers, clock, is_leader=lambda: self.leadership.is_held
+            store, self.definitions, timers, is_leader=lambda: self.leadership.is_held
         )
         self.reloader = Reloader(self)
         self.pipelines = Pipelines(self)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Sequence
 
-from redrive.clock import SECOND, Clock
+from redrive.clock import SECOND
 from redrive.errors import NotFound, WrongState
 from redrive.protocol.rows import RedriveRow
 from redrived.engine.definitions import Definitions, parse_limit
@@ -39,7 +39,6 @@ class Redrives(Loop):
         store: Store,
         definitions: Definitions,
         timers: Timers,
-        clock: Clock,
         is_leader: Callable[[], bool],
     ) -> None:
         super().__init__()
@@ -47,7 +46,6 @@ class Redrives(Loop):
         self._store = store
         self._is_leader = is_leader
         self._timers = timers
-        self._clock = clock
         self._under_way: dict[int, int] = {}  # requeued job → its redrive
         self._settled: list[Settled] = []
         self._next_at: dict[int, int] = {}  # when the pace of a redrive lets the next one through
@@ -192,7 +190,7 @@ class Redrives(Loop):
     async def _paced(self, row: RedriveRow, count: int, per: int) -> int:
         """How many its pace lets through now; where it lets none, the timer knows when."""
         every = per // count
-        now = self._clock.now()
+        now = self._store.now()
         next_at = self._next_at.get(row.id)
         if next_at is None:  # it begins, or goes on: at its pace since the last one
             last = await self._store.read(redrives.last_requeued, row.id)
@@ -201,7 +199,8 @@ class Redrives(Loop):
         # a moment is made up for.
         self._next_at[row.id] = next_at = min(max(next_at, now - SECOND), now + every)
         if next_at > now:
-            self._timers.at(f"redrive {row.id}", max(next_at, now + SECOND // 100), self.wake)
+            wake_at = self._store.by_our_clock(max(next_at, now + SECOND // 100))
+            self._timers.at(f"redrive {row.id}", wake_at, self.wake)
             return 0
         return (now - next_at) * count // per + 1
 

@@ -10,7 +10,8 @@ import pytest
 
 from redrive.clock import SECOND
 from redrive.lifecycle import JobState
-from redrive.protocol.commands import Enqueue, JobOrder
+from redrive.protocol.commands import Act, Enqueue, JobOrder
+from redrived.api import acting
 from redrived.api.enqueue import enqueue_jobs
 from redrived.engine.engine import Engine
 from redrived.processes import wire
@@ -18,6 +19,7 @@ from redrived.store import jobs
 from redrived.store.enqueue import NewJob, Order, enqueue
 from redrived.store.leases import lease
 from redrived.store.picking import InHand, Room, TaskRules
+from redrived.store.redrives import active
 from redrived.store.unit import Unit
 from support.clock import FakeClock
 from support.databases import postgresql_url
@@ -126,3 +128,16 @@ async def test_what_is_interrupted_may_run_again_at_once(engine: Engine) -> None
     again = await engine.store.read(jobs.get, job.id)
     assert again is not None
     assert again.state is JobState.QUEUED
+
+
+async def test_a_redrive_that_goes_on_keeps_its_pace(engine: Engine) -> None:
+    for _ in range(3):
+        await enqueued(engine)
+    await acting.act(engine, TESTER, Act(verb="cancel", where="task:call"))
+    await acting.act(engine, TESTER, Act(verb="requeue", where="task:call", pace="2/h"))
+    while await engine.redrives.run_once():
+        pass
+    engine.redrives._next_at.clear()  # as a restart does
+    await engine.redrives.run_once()
+    assert [row.requeued for row in await engine.store.read(active)] == [1]
+    assert waits(engine, "redrive 1") == 30
