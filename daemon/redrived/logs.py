@@ -40,12 +40,16 @@ def _formatter(form: Format) -> logging.Formatter:
             return TextFormatter("%(asctime)s %(levelname)-7s %(message)s")
 
 
-class TextFormatter(logging.Formatter):
+def _lines(text: str) -> list[str]:
     """Who is quoted, a hook's command say, neither commands a terminal nor writes lines of ours."""
+    return visible(without_sequences(text)).splitlines()
+
+
+class TextFormatter(logging.Formatter):
+    """A line for a person; what it goes on with is set in."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = visible(without_sequences(super().format(record))).splitlines()
-        return "\n    ".join(lines)
+        return "\n    ".join(_lines(super().format(record)))
 
 
 class JournalFormatter(logging.Formatter):
@@ -53,8 +57,7 @@ class JournalFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         mark = f"<{_JOURNAL_LEVELS.get(record.levelname, 6)}>"
-        lines = visible(without_sequences(super().format(record))).splitlines()
-        return "\n".join(mark + line for line in lines)
+        return "\n".join(mark + line for line in _lines(super().format(record)))
 
 
 class JsonFormatter(logging.Formatter):
