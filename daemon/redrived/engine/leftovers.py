@@ -113,7 +113,7 @@ class Leftovers:
         ]
 
     def _marks(self, job: InHand) -> Iterator[str]:
-        yield command_mark(job.id, job.lease)
+        yield command_mark(f"{job.id}.{job.lease}")
         for worker in workers_of(self._outputs, job.id, job.execution):
             yield worker_mark(worker)
 

@@ -51,7 +51,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
     @property
     def mark(self) -> str:
-        return command_mark(self.job, self.lease)
+        return command_mark(self.name)
 
 
 class Exit(Struct, frozen=True, kw_only=True):

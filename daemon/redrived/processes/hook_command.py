@@ -17,6 +17,7 @@ from redrived.processes import proc
 from redrived.processes.cgroup import Cgroup
 from redrived.processes.environment import inherited
 from redrived.processes.exits import Exits
+from redrived.processes.marks import command_mark
 from redrived.processes.signals import signal_name
 from redrived.processes.spawn import CannotRun, handle_of, limited, no_room, spawn
 from redrived.processes.tree import OWNER, Tree, Trees
@@ -91,9 +92,7 @@ class HookCommands:
         behind = limited(words, Limits(), cgroup.door if cgroup else None)
         pid = spawn(behind, cwd=cwd, env=env, output=(str(output), str(output)))
         pidfd = handle_of(pid)
-        tree = self._trees.hold(
-            pid, f"REDRIVE_ATTEMPT={name}", cgroup, lambda: proc.ids_of(str(output))
-        )
+        tree = self._trees.hold(pid, command_mark(name), cgroup, lambda: proc.ids_of(str(output)))
         gone: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             self._exits.watch(pidfd, (tree, gone))

@@ -14,8 +14,9 @@ def owner_of(store: str, node: str, state_dir: Path) -> str:
     return f"{store}.{node}.{place.st_dev:x}-{place.st_ino:x}"
 
 
-def command_mark(job: int, lease: int) -> str:
-    return f"REDRIVE_ATTEMPT={job}.{lease}"
+def command_mark(name: str) -> str:
+    """`name` is its attempt, JOB.LEASE, or that of a hook's command; so is its cgroup called."""
+    return f"REDRIVE_ATTEMPT={name}"
 
 
 def worker_mark(worker: str) -> str:
@@ -25,4 +26,4 @@ def worker_mark(worker: str) -> str:
 def mark_in(cgroup: str) -> str:
     """What is borne by those for whom a cgroup of that name was made."""
     kind, _, worker = cgroup.partition(".")
-    return worker_mark(worker) if kind == "worker" else f"REDRIVE_ATTEMPT={cgroup}"
+    return worker_mark(worker) if kind == "worker" else command_mark(cgroup)
