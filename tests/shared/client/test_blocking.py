@@ -183,12 +183,10 @@ print(*said)
 """
 
 
-async def test_a_forked_child_that_lets_go_of_a_client_leaves_the_parents_alone(peer: Peer) -> None:
-    peer.replies["Doctor"] = DoctorReply(checks=[])
+async def ran(code: str, peer: Peer, *options: str) -> tuple[str, bytes]:
+    """A script that is given the peer's addresses: what it said, and complained of."""
     to = peer.addresses
-    # Python 3.12 and later warn of forks where there are threads, libzmq's here: that is the test.
-    quiet = ("-W", "ignore::DeprecationWarning")
-    words = (*quiet, "-c", FORKED, to.query, to.control, to.events)
+    words = (*options, "-c", code, to.query, to.control, to.events)
     script = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, stderr=PIPE)
     try:
         async with asyncio.timeout(20):
@@ -196,7 +194,14 @@ async def test_a_forked_child_that_lets_go_of_a_client_leaves_the_parents_alone(
     finally:
         if script.returncode is None:
             script.kill()
-    assert (said.decode(), complaint) == ("DoctorReply(checks=[]) DoctorReply(checks=[])\n", b"")
+    return said.decode(), complaint
+
+
+async def test_a_forked_child_that_lets_go_of_a_client_leaves_the_parents_alone(peer: Peer) -> None:
+    peer.replies["Doctor"] = DoctorReply(checks=[])
+    # Python 3.12 and later warn of forks where there are threads, libzmq's here: that is the test.
+    said, complaint = await ran(FORKED, peer, "-W", "ignore::DeprecationWarning")
+    assert (said, complaint) == ("DoctorReply(checks=[]) DoctorReply(checks=[])\n", b"")
 
 
 IN_A_HANDLER = """
@@ -277,16 +282,8 @@ async def test_a_reader_that_is_collected_as_garbage_in_the_clients_thread_stops
     peer: Peer,
 ) -> None:
     peer.replies["Doctor"] = DoctorReply(checks=[])
-    to = peer.addresses
-    words = ("-c", COLLECTED, to.query, to.control, to.events)
-    script = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, stderr=PIPE)
-    try:
-        async with asyncio.timeout(20):
-            said, complaint = await script.communicate()
-    finally:
-        if script.returncode is None:
-            script.kill()
-    assert (said.decode(), complaint) == ("DoctorReply(checks=[])\n" * 3, b"")
+    said, complaint = await ran(COLLECTED, peer)
+    assert (said, complaint) == ("DoctorReply(checks=[])\n" * 3, b"")
 
 
 async def test_closing_ends_the_waits_of_other_threads(peer: Peer) -> None:
