@@ -171,10 +171,6 @@ class Definitions:
             raise NotFound(f"there is no queue {name!r}", hint=nearest(name, self.queues))
         return found
 
-    def rank(self, queue: str, operation: str | None) -> int:
-        """The place of an operation in its queue; those not named come last."""
-        return self.queues[queue].rank(operation) if queue in self.queues else 0
-
 
 def parse_limit(rate: str | None) -> tuple[int, int] | None:
     """A rate as count and microseconds."""

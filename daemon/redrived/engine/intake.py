@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from redrive.config.sections import rank
 from redrive.errors import RedriveError, UsageProblem
 from redrive.orders import check_numbers, check_words, checked_args, due
 from redrive.protocol.commands import Enqueue, JobOrder
@@ -62,7 +63,7 @@ def new_job(
         operation=operation,
         mode=wish.mode,
         priority=task.task.priority if wish.priority is None else wish.priority,
-        rank=definitions.rank(queue, operation),
+        rank=rank(definitions.queues, queue, operation),
         max_attempts=task.policy.max_attempts,
         available_at=available_at,
         scheduled_for=available_at,

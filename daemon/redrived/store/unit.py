@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from sqlalchemy import Connection, Executable
 
-from redrive.config.sections import Queue
+from redrive.config.sections import Queue, rank
 from redrive.lifecycle import JobState
 from redrived.store import log
 from redrived.store.answers import DriverRows, Rows
@@ -94,7 +94,7 @@ class Unit:
 
     def rank(self, queue: str, operation: str | None) -> int:
         """The place of an operation in its queue, by the config of today."""
-        return self._queues[queue].rank(operation) if queue in self._queues else 0
+        return rank(self._queues, queue, operation)
 
     def execute(self, statement: str | Executable, **parameters: Any) -> Rows:
         """Run one statement; a string may use named parameters."""

@@ -7,6 +7,7 @@ the file and naming its mistakes that of `load`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -94,11 +95,11 @@ class Queue(Section, frozen=True, kw_only=True):
     rate: Rate | None = None
     operations: list[Name] = []
 
-    def rank(self, operation: str | None) -> int:
-        """The place of an operation; those not named come last."""
-        if operation in self.operations:
-            return self.operations.index(operation)
-        return len(self.operations)
+
+def rank(queues: Mapping[str, Queue], queue: str, operation: str | None) -> int:
+    """The place of an operation in its queue; those not named come last."""
+    operations = queues[queue].operations if queue in queues else []
+    return operations.index(operation) if operation in operations else len(operations)
 
 
 class Backoff(Section, frozen=True, kw_only=True):
